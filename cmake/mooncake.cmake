@@ -26,6 +26,9 @@ if(MC_SANITIZE)
   target_link_options(mc_options INTERFACE -fsanitize=${MC_SANITIZE})
 endif()
 
+# All tests that thread sanitizer must see.
+add_custom_target(concurrency_tests)
+
 # mc_library(name HEADERS ... SOURCES ... PUBLIC ... PRIVATE ...): a static library mooncake::<name>, part of the one shared core.
 function(mc_library name)
   cmake_parse_arguments(ARG "" "" "HEADERS;SOURCES;PUBLIC;PRIVATE" ${ARGN})
@@ -55,6 +58,9 @@ function(mc_test path)
   target_link_libraries(${name} PRIVATE ${ARG_LINK} GTest::gmock GTest::gtest GTest::gtest_main)
   add_test(NAME ${name} COMMAND ${name})
   set_tests_properties(${name} PROPERTIES LABELS "${ARG_LABELS}" TIMEOUT ${ARG_TIMEOUT})
+  if("concurrency" IN_LIST ARG_LABELS)
+    add_dependencies(concurrency_tests ${name})
+  endif()
 endfunction()
 
 # mc_bench(path/of/some_bench LINK ...): a Google Benchmark program; ctest runs it small, so that it cannot rot.

@@ -1,0 +1,28 @@
+# Sourced by test.sh, quickstart.sh and .ci/run: which tools build here, and how.
+
+# The distribution's own cmake and python, whatever else the machine carries (a pip-installed cmake finds other libraries).
+export PATH=/usr/bin:$PATH
+export CMAKE_BUILD_PARALLEL_LEVEL=${CMAKE_BUILD_PARALLEL_LEVEL:-$(nproc)}
+
+# mooncake_configure PRESET: configures build/PRESET unless it is there already (cmake itself sees later changes).
+mooncake_configure() {
+  [ -f "build/$1/build.ninja" ] || cmake --preset "$1" >"build-$1.log" 2>&1 || { cat "build-$1.log"; rm -f "build-$1.log"; return 1; }
+  rm -f "build-$1.log"
+}
+
+# mooncake_venv FOLDER REQUIREMENTS: a virtual environment with what the file lists; made again only when the list has changed.
+mooncake_venv() {
+  local folder=$1 requirements=$2
+  if ! cmp -s "$requirements" "$folder/requirements.stamp"; then
+    /usr/bin/python3 -m venv "$folder"
+    "$folder/bin/python" -m pip install -q --disable-pip-version-check -r "$requirements"
+    cp "$requirements" "$folder/requirements.stamp"
+  fi
+}
+
+# mooncake_install: the Python package, made of the release tree, into .venv. The compiled parts are those that build/release holds.
+mooncake_install() {
+  mooncake_venv .venv python/requirements-dev.txt
+  .venv/bin/python -m pip install -q --disable-pip-version-check --no-build-isolation --no-deps --force-reinstall \
+    -C build-dir=build/release -C cmake.define.MC_BUILD_TESTS=ON -C cmake.define.CMAKE_EXPORT_COMPILE_COMMANDS=ON .
+}
