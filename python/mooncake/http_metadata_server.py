@@ -38,7 +38,7 @@ class KVBootstrapServer:
         host: Address to listen on.
     """
 
-    def __init__(self, port: int, host: str = "0.0.0.0"):  # noqa: S104 (a metadata server is there for other hosts)
+    def __init__(self, port: int, host: str = "0.0.0.0"):
         self.port = port
         self.host = host
         self.store: dict[str, bytes] = {}
@@ -157,7 +157,7 @@ def main(argv: list[str] | None = None) -> int:
     """Console script ``mooncake_http_metadata_server``; returns the exit code."""
     parser = argparse.ArgumentParser(prog="mooncake_http_metadata_server", description=__doc__)
     parser.add_argument("--port", type=int, default=8080, help="TCP port (default 8080)")
-    parser.add_argument("--host", default="0.0.0.0", help="address to listen on (default 0.0.0.0)")  # noqa: S104
+    parser.add_argument("--host", default="0.0.0.0", help="address to listen on (default 0.0.0.0)")
     parser.add_argument("--log-level", default="INFO", help="DEBUG, INFO, WARNING or ERROR (default INFO)")
     args = parser.parse_args(argv)
     level = logging.getLevelName(args.log_level.upper())
@@ -167,7 +167,12 @@ def main(argv: list[str] | None = None) -> int:
     try:
         asyncio.run(_serve_until_signal(KVBootstrapServer(args.port, args.host)))
     except OSError as error:
-        logger.error("cannot listen on %s:%d: %s; choose another --port or stop who holds it", args.host, args.port, error)
+        logger.error(
+            "cannot listen on %s:%d: %s; choose another --port or stop who holds it",
+            args.host,
+            args.port,
+            error,
+        )
         return 1
     return 0
 

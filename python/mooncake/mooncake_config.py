@@ -13,8 +13,30 @@ DEFAULT_GLOBAL_SEGMENT_SIZE = 3355443200  # bytes: 3.125 GiB
 DEFAULT_LOCAL_BUFFER_SIZE = 1 << 30  # bytes: 1 GiB
 DEFAULT_CLIENT_HTTP_PORT = 9300
 
-_KNOWN_PROTOCOLS = {"tcp", "rdma", "efa", "cxi", "cxl", "ub", "ascend", "nvlink", "nvlink_intra", "hip", "ubshmem"}
-_UNITS = {"tb": 1 << 40, "t": 1 << 40, "gb": 1 << 30, "g": 1 << 30, "mb": 1 << 20, "m": 1 << 20, "kb": 1 << 10, "k": 1 << 10, "b": 1}
+_KNOWN_PROTOCOLS = {
+    "tcp",
+    "rdma",
+    "efa",
+    "cxi",
+    "cxl",
+    "ub",
+    "ascend",
+    "nvlink",
+    "nvlink_intra",
+    "hip",
+    "ubshmem",
+}
+_UNITS = {
+    "tb": 1 << 40,
+    "t": 1 << 40,
+    "gb": 1 << 30,
+    "g": 1 << 30,
+    "mb": 1 << 20,
+    "m": 1 << 20,
+    "kb": 1 << 10,
+    "k": 1 << 10,
+    "b": 1,
+}
 _TRUE = {"1", "true", "yes", "on", "enable"}
 _FALSE = {"0", "false", "no", "off", "disable", ""}
 
@@ -149,7 +171,9 @@ class MooncakeConfig:
             global_segment_size=parse_size(
                 env("MOONCAKE_GLOBAL_SEGMENT_SIZE", DEFAULT_GLOBAL_SEGMENT_SIZE), "global_segment_size"
             ),
-            local_buffer_size=parse_size(env("MOONCAKE_LOCAL_BUFFER_SIZE", DEFAULT_LOCAL_BUFFER_SIZE), "local_buffer_size"),
+            local_buffer_size=parse_size(
+                env("MOONCAKE_LOCAL_BUFFER_SIZE", DEFAULT_LOCAL_BUFFER_SIZE), "local_buffer_size"
+            ),
             protocol=env("MOONCAKE_PROTOCOL", "tcp"),
             device_name=env("MOONCAKE_DEVICE", ""),
             master_server_address=master,

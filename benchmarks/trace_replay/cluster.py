@@ -1,0 +1,168 @@
+"""Starts a master and the nodes of a replay as processes of this machine, and stops them whatever happens."""
+
+import json
+import queue
+import re
+import socket
+import subprocess
+import sys
+import threading
+import time
+import urllib.request
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from benchmarks.trace_replay.node import Settings
+
+START_TIMEOUT_S = 60.0
+STOP_TIMEOUT_S = 20.0
+
+
+class ClusterError(RuntimeError):
+    """A process of the cluster did not start or died; the message ends with its last lines."""
+
+
+def _free_ports(count: int) -> list[int]:
+    probes = [socket.socket() for _ in range(count)]
+    try:
+        for probe in probes:
+            probe.bind(("127.0.0.1", 0))
+        return [probe.getsockname()[1] for probe in probes]
+    finally:
+        for probe in probes:
+            probe.close()
+
+
+class Process:
+    """A child process; what it writes to its error stream is kept in ``log``."""
+
+    def __init__(self, name: str, command: list[str], log: Path):
+        self.name = name
+        self._log = log
+        with log.open("wb") as errors:
+            self._process = subprocess.Popen(
+                command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors, text=True
+            )
+
+    @property
+    def pid(self) -> int:
+        """Process id."""
+        return self._process.pid
+
+    @property
+    def output(self) -> Any:
+        """Lines of its standard output."""
+        return self._process.stdout
+
+    def say(self, line: str) -> None:
+        """Writes a line to its standard input."""
+        assert self._process.stdin is not None
+        try:
+            self._process.stdin.write(line + "\n")
+            self._process.stdin.flush()
+        except BrokenPipeError:
+            raise self.death() from None
+
+    def alive(self) -> bool:
+        """Whether it still runs."""
+        return self._process.poll() is None
+
+    def death(self) -> ClusterError:
+        """The error to raise when it has died."""
+        code = self._process.wait(STOP_TIMEOUT_S)
+        tail = self._log.read_text(errors="replace")[-2000:]
+        return ClusterError(f"{self.name} ended with {code}; the end of {self._log}:\n{tail}")
+
+    def stop(self) -> None:
+        """Asks it to end, and makes it end."""
+        if self.alive():
+            self._process.terminate()
+            try:
+                self._process.wait(STOP_TIMEOUT_S)
+            except subprocess.TimeoutExpired:
+                self._process.kill()
+                self._process.wait()
+        for stream in (self._process.stdin, self._process.stdout):
+            if stream is not None:
+                stream.close()
+
+    def resident_bytes(self) -> int:
+        """Resident memory now, 0 if it is gone."""
+        try:
+            status = Path(f"/proc/{self.pid}/status").read_text()
+        except OSError:
+            return 0
+        found = re.search(r"VmRSS:\s+(\d+) kB", status)
+        return int(found[1]) * 1024 if found else 0
+
+
+class Cluster:
+    """One master and some nodes.
+
+    Args:
+        binaries: Folder of ``mooncake_master``.
+        logs: Folder for the processes' logs.
+        lease_ms: Read lease of the master, in milliseconds.
+    """
+
+    def __init__(self, binaries: Path, logs: Path, lease_ms: int):
+        logs.mkdir(parents=True, exist_ok=True)
+        self._logs = logs
+        rpc_port, self._metrics_port = _free_ports(2)
+        self.master_address = f"127.0.0.1:{rpc_port}"
+        flags = [f"--rpc_port={rpc_port}", f"--metrics_port={self._metrics_port}", f"--default_kv_lease_ttl={lease_ms}"]
+        self._binary = binaries / "mooncake_master"
+        self.master = Process("mooncake_master", [str(self._binary), *flags], logs / "master.log")
+        self.nodes: list[Process] = []
+        self.messages: queue.Queue[tuple[int, dict[str, Any]]] = queue.Queue()
+        self._readers: list[threading.Thread] = []
+
+    def __enter__(self) -> "Cluster":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for process in [*self.nodes, self.master]:
+            process.stop()
+        for reader in self._readers:
+            reader.join()
+
+    def wait_for_master(self) -> None:
+        """Returns once the master answers; raises ClusterError if it does not."""
+        deadline = time.monotonic() + START_TIMEOUT_S
+        while self.metrics() is None:
+            if not self.master.alive():
+                raise self.master.death()
+            if time.monotonic() > deadline:
+                raise ClusterError(f"mooncake_master does not answer on port {self._metrics_port}")
+            time.sleep(0.02)
+
+    def add_node(self, settings: Settings) -> None:
+        """Starts a node; its messages come through ``messages`` as (node number, message)."""
+        number = len(self.nodes)
+        command = [sys.executable, "-m", "benchmarks.trace_replay.node"]
+        node = Process(f"node {number}", command, self._logs / f"node{number}.log")
+        self.nodes.append(node)
+        reader = threading.Thread(target=self._read, args=(number, node), name=f"node-{number}-reader")
+        reader.start()
+        self._readers.append(reader)
+        node.say(json.dumps(asdict(settings)))
+
+    def _read(self, number: int, node: Process) -> None:
+        for line in node.output:
+            self.messages.put((number, json.loads(line)))
+        self.messages.put((number, {"kind": "ended"}))
+
+    def metrics(self) -> dict[str, float] | None:
+        """The master's metrics without labels, by name; None if it does not answer."""
+        try:
+            with urllib.request.urlopen(f"http://127.0.0.1:{self._metrics_port}/metrics", timeout=5) as reply:
+                text = reply.read().decode()
+        except OSError:
+            return None
+        values = {}
+        for line in text.splitlines():
+            name, _, value = line.rpartition(" ")
+            if name and not line.startswith("#") and "{" not in name:
+                values[name] = float(value)
+        return values

@@ -1,0 +1,89 @@
+"""Rules of CONTRIBUTING.md that a machine can check by reading the sources."""
+
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+
+#: What each module may include, besides itself. Arrows point down only.
+MAY_USE = {
+    "mooncake-common": set(),
+    "mooncake-transfer-engine": {"mooncake-common"},
+    "mooncake-store": {"mooncake-transfer-engine", "mooncake-common"},
+    "mooncake-integration": {"mooncake-store", "mooncake-transfer-engine", "mooncake-common"},
+}
+
+#: Files that may do what others may not, each with its reason.
+THREADS = {"mooncake-common/src/concurrency/"}  # The executor: the only place that creates threads.
+CLOCKS = {"mooncake-common/src/base/clock.cc", "mooncake-common/src/base/wall_clock.cc"}
+
+
+def tracked(*suffixes: str) -> list[Path]:
+    names = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=False).stdout.split(
+        "\n"
+    )
+    if not any(names):  # Not a checkout: an archive.
+        names = [str(path.relative_to(ROOT)) for module in MAY_USE for path in (ROOT / module).rglob("*")]
+    return [Path(name) for name in names if name.endswith(suffixes) and (ROOT / name).is_file()]
+
+
+SOURCES = tracked(".h", ".cc")
+TESTS = [path for path in SOURCES if path.stem.endswith("_test")]
+BENCHMARKS = [path for path in SOURCES if path.stem.endswith("_bench")]
+
+
+def lines_with(pattern: str, paths: list[Path], allowed: set[str] = frozenset()) -> list[str]:
+    found = []
+    for path in paths:
+        if any(str(path).startswith(prefix) for prefix in allowed):
+            continue
+        for number, line in enumerate((ROOT / path).read_text().splitlines(), 1):
+            if re.search(pattern, line.split("//")[0]):
+                found.append(f"{path}:{number}: {line.strip()}")
+    return found
+
+
+def test_there_are_sources_to_look_at():
+    assert len(SOURCES) > 10
+
+
+@pytest.mark.parametrize("module", MAY_USE)
+def test_includes_point_down(module):
+    wrong = []
+    for path in SOURCES:
+        if path.parts[0] != module:
+            continue
+        for include in re.findall(r'#include "(mooncake-[a-z0-9-]+)/', (ROOT / path).read_text()):
+            if include != module and include not in MAY_USE[module]:
+                wrong.append(f"{path} includes {include}")
+    assert not wrong
+
+
+def test_only_the_executor_creates_threads():
+    product = [path for path in SOURCES if path not in TESTS and path not in BENCHMARKS]
+    assert not lines_with(r"std::j?thread\b(?!::)|pthread_create", product, THREADS)
+
+
+def test_only_the_clock_reads_clocks():
+    product = [path for path in SOURCES if path not in TESTS and path not in BENCHMARKS]
+    assert not lines_with(r"(steady|system|high_resolution)_clock::now|clock_gettime|gettimeofday", product, CLOCKS)
+
+
+def test_tests_never_sleep_to_wait():
+    assert not lines_with(r"sleep_for|sleep_until|\busleep\(|\bsleep\(", TESTS)
+
+
+def test_headers_say_pragma_once_and_files_stay_readable():
+    assert not [
+        str(path) for path in SOURCES if path.suffix == ".h" and "#pragma once" not in (ROOT / path).read_text()
+    ]
+    assert not [str(path) for path in SOURCES if len((ROOT / path).read_text().splitlines()) > 600]
+
+
+def test_nothing_is_left_to_do():
+    everything = tracked(".h", ".cc", ".py", ".sh", ".md", ".cmake", ".txt")
+    word = "TO" + "DO"
+    assert not [str(path) for path in everything if word in (ROOT / path).read_text()]

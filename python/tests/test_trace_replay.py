@@ -1,0 +1,153 @@
+"""The replay's own parts: what it compares with and how it checks bytes. The replay itself runs in test_main_job.py."""
+
+import ctypes
+import gzip
+import itertools
+import random
+from pathlib import Path
+
+import numpy as np
+import pytest
+from benchmarks.trace_replay import policies, trace
+from benchmarks.trace_replay.node import Player
+from benchmarks.trace_replay.plot import Line, plot
+from benchmarks.trace_replay.report import percentile
+from benchmarks.trace_replay.trace import Request
+from benchmarks.trace_replay.values import Values
+
+CONVERSATION = trace.load(Path(__file__).resolve().parents[2] / "benchmarks/traces/conversation_trace.jsonl.gz")
+
+
+def test_the_shipped_traces_are_whole():
+    assert len(CONVERSATION) == 12031
+    assert sum(len(request.blocks) for request in CONVERSATION) == 288500
+
+
+@pytest.mark.parametrize(
+    ("capacity", "lru", "optimum"), [(1000, 0.0445, 0.1907), (3000, 0.0650, 0.2945), (10000, 0.2112, 0.3664)]
+)
+def test_the_reference_policies_give_the_known_ratios(capacity, lru, optimum):
+    assert policies.lru(CONVERSATION, capacity).prefix == pytest.approx(lru, abs=5e-5)
+    assert policies.offline_optimum(CONVERSATION, capacity).prefix == pytest.approx(optimum, abs=5e-5)
+
+
+def best_possible(requests: list[Request], capacity: int) -> int:
+    """Most prefix hits of any choice of what to keep, by trying all of them."""
+    states = {frozenset(): 0}
+    for request in requests:
+        following: dict[frozenset[int], int] = {}
+        for kept, hits in states.items():
+            gained = len(list(itertools.takewhile(kept.__contains__, request.blocks)))
+            candidates = sorted(kept | set(request.blocks))
+            size = min(capacity, len(candidates))
+            for choice in itertools.combinations(candidates, size):
+                state = frozenset(choice)
+                following[state] = max(following.get(state, -1), hits + gained)
+        states = following
+    return max(states.values())
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_no_choice_of_blocks_beats_the_offline_optimum(seed):
+    rng = random.Random(seed)
+    parent = {block: rng.randrange(block) if block and rng.random() < 0.7 else None for block in range(8)}
+
+    def chain(block: int | None) -> list[int]:
+        return [] if block is None else [*chain(parent[block]), block]
+
+    requests = [Request(0, chain(rng.randrange(8))) for _ in range(8)]
+    asked = sum(len(request.blocks) for request in requests)
+    for capacity in (1, 2, 3):
+        optimum = round(policies.offline_optimum(requests, capacity).prefix * asked)
+        assert optimum == best_possible(requests, capacity), requests
+
+
+def test_a_line_that_is_no_request_is_named(tmp_path):
+    path = tmp_path / "bad.jsonl.gz"
+    with gzip.open(path, "wt") as file:
+        file.write('{"timestamp": 1, "hash_ids": [1]}\n{"timestamp": 1}\n')
+    with pytest.raises(ValueError, match=r"bad.jsonl.gz:2: not a request"):
+        trace.load(path)
+    assert trace.load(path, limit=1) == [Request(1, [1])]
+
+
+def test_values_of_different_blocks_differ_everywhere_and_a_flipped_bit_is_seen():
+    values = Values(4096)
+    rows = np.empty((50, 512), dtype=np.uint64)
+    for block, row in enumerate(rows):
+        values.write(block, row)
+    for (a, row), (b, other) in itertools.product(enumerate(rows), repeat=2):
+        assert values.matches(a, other) == (a == b), (a, b)
+        assert a == b or not np.any(row == other)
+    rows[7, 511] ^= np.uint64(1 << 63)
+    assert not values.matches(7, rows[7])
+    with pytest.raises(ValueError, match="multiple of 8"):
+        Values(12)
+
+
+def memory_at(pointer, size):
+    return memoryview((ctypes.c_char * size).from_address(pointer)).cast("B")
+
+
+class ForgetfulStore:
+    """A store in a dict whose reads and writes go wrong on request."""
+
+    def __init__(self):
+        self.memory = {}
+        self.spoil = set()
+        self.refuse = set()
+
+    def register_buffer(self, address, size):
+        self._address = address
+        return 0
+
+    def batch_is_exist(self, keys):
+        return [int(key in self.memory) for key in keys]
+
+    def batch_get_into(self, keys, pointers, sizes):
+        results = []
+        for key, pointer, size in zip(keys, pointers, sizes, strict=True):
+            data = self.memory[key]
+            if key in self.spoil:
+                data = bytes([data[0] ^ 1]) + data[1:]
+            memory_at(pointer, size)[:] = data
+            results.append(size)
+        return results
+
+    def batch_put_from(self, keys, pointers, sizes):
+        results = []
+        for key, pointer, size in zip(keys, pointers, sizes, strict=True):
+            if key in self.refuse:
+                results.append(-200)
+                continue
+            self.memory[key] = bytes(memory_at(pointer, size))
+            results.append(0)
+        return results
+
+
+def test_a_player_counts_what_it_reads_writes_and_what_goes_wrong():
+    store = ForgetfulStore()
+    player = Player(store, 64, 4)
+    store.refuse.add("block/3")
+    player.play([1, 2, 3])
+    player.play([1, 2, 3, 4])
+    totals = player.totals
+    assert (totals.requests, totals.blocks, totals.present) == (2, 7, 2)
+    assert (totals.puts, totals.puts_refused, totals.codes) == (3, 2, {"put -200": 2})
+    assert (totals.prefix_hits, totals.bytes_verified, totals.wrong_values) == (2, 128, 0)
+    store.spoil.add("block/1")
+    player.play([1, 2])
+    assert (totals.prefix_hits, totals.wrong_values) == (2, 1)  # What follows a wrong block is no prefix hit.
+
+
+def test_a_plot_holds_its_curves_and_survives_having_none():
+    svg = plot("t", "x", "y", [Line("a & b", [0, 1], [0, 2])])
+    assert svg.startswith("<svg") and "a &amp; b" in svg and "polyline" in svg
+    assert "nothing was measured" in plot("t", "x", "y", [Line("a", [], [])])
+    assert "polyline" in plot("t", "x", "y", [Line("a", [0.5], [1])], log_x=True)
+
+
+def test_percentiles():
+    assert percentile([], 0.5) == 0
+    assert percentile([3, 1, 2], 0.5) == 2
+    assert percentile(range(100), 0.99) == 99

@@ -1,0 +1,50 @@
+#!/usr/bin/env bash
+# Runs the README's two commands, unchanged, on a fresh Debian 12 root: proof that nothing installed by hand is needed.
+# By hand, as root, with debootstrap installed; takes up to an hour.
+#
+#   tests/fresh_root.sh [FOLDER]     the root is made in FOLDER (default: a temporary one, removed at the end)
+set -euo pipefail
+repository=$(cd "$(dirname "$0")/.." && pwd)
+root=${1:-}
+keep=true
+[ -n "$root" ] || { root=$(mktemp -d); keep=false; }
+
+leave() {
+  for folder in dev/shm dev/pts dev proc; do
+    mountpoint -q "$root/$folder" && umount "$root/$folder"
+  done
+  $keep || rm -rf "$root"
+}
+trap leave EXIT
+
+if [ ! -x "$root/bin/bash" ]; then
+  debootstrap --variant=minbase bookworm "$root" http://deb.debian.org/debian
+fi
+mkdir -p "$root/dev" "$root/proc"
+mount -t proc proc "$root/proc"
+mount --rbind /dev "$root/dev" && mount --make-rslave "$root/dev"
+mkdir -p "$root/dev/shm"
+
+# How this machine reaches its package mirrors, and nothing else of it.
+cp -L /etc/resolv.conf "$root/etc/resolv.conf"
+for file in /etc/ssl/certs/ca-certificates.crt /etc/pip.conf /etc/hosts; do
+  [ -f "$file" ] && install -D "$file" "$root$file"
+done
+for folder in /etc/apt/apt.conf.d /etc/xdg/pip /root/.config/pip /root/.pip; do
+  [ -d "$folder" ] && mkdir -p "$root$folder" && cp -rL "$folder/." "$root$folder/"
+done
+grep -q updates "$root/etc/apt/sources.list" || cat >"$root/etc/apt/sources.list" <<LIST
+deb http://deb.debian.org/debian bookworm main
+deb http://deb.debian.org/debian bookworm-updates main
+deb http://deb.debian.org/debian-security bookworm-security main
+LIST
+
+rm -rf "$root/mooncake" && mkdir "$root/mooncake"
+git -C "$repository" archive HEAD | tar -x -C "$root/mooncake"
+
+in_root() { env -i HOME=/root PATH=/usr/sbin:/usr/bin:/sbin:/bin LANG=C.UTF-8 $(env | grep -iE '^(https?_proxy|no_proxy|pip_|ssl_cert)' || true) \
+  chroot "$root" bash -c "cd /mooncake && $1"; }
+in_root ./quickstart.sh
+in_root ./test.sh
+in_root ./quickstart.sh  # The second run is quick.
+echo "fresh root: both commands passed"
