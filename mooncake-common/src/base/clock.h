@@ -17,7 +17,8 @@ struct InstantClock {
   using rep = Duration::rep;
   using period = Duration::period;
   using time_point = std::chrono::time_point<InstantClock>;
-  static constexpr bool is_steady = true;
+  static constexpr bool is_steady =
+      true;  // NOLINT(readability-identifier-naming): the library's name.
 };
 
 // A point of monotonic time. Only differences mean anything, and only within one process (or one

@@ -67,7 +67,8 @@ using Result = std::expected<T, Error>;
 #define MC_CONCAT_INNER(a, b) a##b
 #define MC_CONCAT(a, b) MC_CONCAT_INNER(a, b)
 
-// Passes an error up: MC_TRY(Register(buffer));
+// NOLINTBEGIN(bugprone-macro-parentheses): a declaration and a fresh name cannot stand in
+// parentheses. Passes an error up: MC_TRY(Register(buffer));
 #define MC_TRY(expression) MC_TRY_INNER(MC_CONCAT(mc_try_, __LINE__), expression)
 #define MC_TRY_INNER(name, expression)                \
   if (auto name = (expression); !name) [[unlikely]] { \
@@ -83,3 +84,4 @@ using Result = std::expected<T, Error>;
     return std::unexpected(std::move(name).error());       \
   }                                                        \
   declaration = std::move(name).value()
+// NOLINTEND(bugprone-macro-parentheses)
