@@ -1,0 +1,92 @@
+"""An engine in a process of its own, driven over standard input and output in JSON lines.
+
+Runs with any interpreter whose environment has ``mooncake.engine``: ours or the published package's. It uses nothing
+but that module and the standard library.
+"""
+
+import ctypes
+import json
+import mmap
+import sys
+import zlib
+
+from mooncake.engine import TransferEngine, TransferNotify, TransferOpcode
+
+
+class Peer:
+    """One engine with one registered buffer."""
+
+    def __init__(self):
+        self.engine = TransferEngine()
+
+    def start(self, host, metadata, size):
+        """Initialises the engine and registers ``size`` bytes; returns how others reach it."""
+        code = self.engine.initialize(host, metadata, "tcp", "")
+        if code:
+            return {"code": code}
+        self.memory = mmap.mmap(-1, size)
+        self.address = ctypes.addressof(ctypes.c_char.from_buffer(self.memory))
+        code = self.engine.register_memory(self.address, size)
+        name = host
+        if metadata == "P2PHANDSHAKE":
+            name = f"{host.rsplit(':', 1)[0] if host.count(':') == 1 else host}:{self.engine.get_rpc_port()}"
+        return {"code": code, "name": name, "address": self.address}
+
+    def fill(self, offset, length, seed):
+        """Writes bytes that follow from ``seed``; returns their checksum."""
+        block = zlib.crc32(str(seed).encode()).to_bytes(4, "little") * 1024 + bytes(range(251)) * 17
+        data = (block * (length // len(block) + 1))[:length]
+        self.memory[offset : offset + length] = data
+        return zlib.crc32(data)
+
+    def checksum(self, offset, length):
+        """Checksum of a range of the buffer."""
+        return zlib.crc32(memoryview(self.memory)[offset : offset + length])
+
+    def move(self, write, name, local, remote, lengths):
+        """One transfer a range; ``local`` and ``remote`` are absolute addresses. A batch call if there are several."""
+        engine = self.engine
+        if len(lengths) == 1:
+            call = engine.transfer_sync_write if write else engine.transfer_sync_read
+            return call(name, local[0], remote[0], lengths[0])
+        call = engine.batch_transfer_sync_write if write else engine.batch_transfer_sync_read
+        return call(name, local, remote, lengths)
+
+    def move_async(self, write, name, local, remote, lengths):
+        """The same through the asynchronous calls."""
+        engine = self.engine
+        call = engine.batch_transfer_async_write if write else engine.batch_transfer_async_read
+        batch = call(name, local, remote, lengths)
+        return engine.get_batch_transfer_status([batch]) if batch else -1
+
+    def first_buffer(self, name):
+        """Address of the peer's first buffer, 0 if it has none."""
+        return self.engine.get_first_buffer_address(name)
+
+    def probe(self, name):
+        """0 if the peer answers."""
+        return self.engine.send_probe(name)
+
+    def notify(self, name, remote, message):
+        """A write of one byte that carries a notification."""
+        return self.engine.transfer_sync(
+            name, self.address, remote, 1, TransferOpcode.Write, TransferNotify("from interop", message)
+        )
+
+    def notifies(self):
+        """Notifications received since the last call."""
+        return [[notify.name, notify.msg] for notify in self.engine.get_notifies()]
+
+
+def main():
+    """Answers each request line ``[method, arguments]`` with a line ``result``."""
+    peer = Peer()
+    replies = sys.stdout
+    sys.stdout = sys.stderr
+    for line in sys.stdin:
+        method, arguments = json.loads(line)
+        print(json.dumps(getattr(peer, method)(*arguments)), file=replies, flush=True)
+
+
+if __name__ == "__main__":
+    main()
