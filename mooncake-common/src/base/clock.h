@@ -17,8 +17,8 @@ struct InstantClock {
   using rep = Duration::rep;
   using period = Duration::period;
   using time_point = std::chrono::time_point<InstantClock>;
-  static constexpr bool is_steady =
-      true;  // NOLINT(readability-identifier-naming): the library's name.
+  // NOLINTNEXTLINE(readability-identifier-naming): the name that std::chrono looks for.
+  static constexpr bool is_steady = true;
 };
 
 // A point of monotonic time. Only differences mean anything, and only within one process (or one
