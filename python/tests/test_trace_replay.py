@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+
 from benchmarks.trace_replay import policies, trace
 from benchmarks.trace_replay.node import Player
 from benchmarks.trace_replay.plot import Line, plot

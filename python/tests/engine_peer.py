@@ -1,16 +1,15 @@
-"""An engine in a process of its own, driven over standard input and output in JSON lines.
+"""An engine in a process of its own; see remote.py.
 
-Runs with any interpreter whose environment has ``mooncake.engine``: ours or the published package's. It uses nothing
-but that module and the standard library.
+Runs with any interpreter whose environment has ``mooncake.engine``, ours or the published package's.
 """
 
 import ctypes
-import json
 import mmap
-import sys
 import zlib
 
 from mooncake.engine import TransferEngine, TransferNotify, TransferOpcode
+
+from remote import serve
 
 
 class Peer:
@@ -59,6 +58,13 @@ class Peer:
         batch = call(name, local, remote, lengths)
         return engine.get_batch_transfer_status([batch]) if batch else -1
 
+    def move_until_it_fails(self, name, remote, length):
+        """Writes ``length`` bytes again and again; returns (writes that succeeded, code of the first that did not)."""
+        count = 0
+        while (code := self.engine.transfer_sync_write(name, self.address, remote, length)) == 0:
+            count += 1
+        return count, code
+
     def first_buffer(self, name):
         """Address of the peer's first buffer, 0 if it has none."""
         return self.engine.get_first_buffer_address(name)
@@ -77,16 +83,10 @@ class Peer:
         """Notifications received since the last call."""
         return [[notify.name, notify.msg] for notify in self.engine.get_notifies()]
 
-
-def main():
-    """Answers each request line ``[method, arguments]`` with a line ``result``."""
-    peer = Peer()
-    replies = sys.stdout
-    sys.stdout = sys.stderr
-    for line in sys.stdin:
-        method, arguments = json.loads(line)
-        print(json.dumps(getattr(peer, method)(*arguments)), file=replies, flush=True)
+    def last_error(self):
+        """(code, text) of the last failure; ours only."""
+        return self.engine.last_error()
 
 
 if __name__ == "__main__":
-    main()
+    serve(Peer())
