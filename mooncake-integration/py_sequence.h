@@ -1,0 +1,63 @@
+// Python sequences as C++ vectors, read without an intermediate object an element.
+//
+// Thread-safety: needs the interpreter lock. Errors: the usual Python exceptions (TypeError, OverflowError).
+#pragma once
+
+#include <pybind11/pybind11.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+namespace mooncake::integration {
+
+// A list, a tuple or anything that can be iterated, held while its elements are borrowed.
+class FastSequence {
+ public:
+  explicit FastSequence(pybind11::handle object)
+      : held_(pybind11::reinterpret_steal<pybind11::object>(
+            PySequence_Fast(object.ptr(), "expected a sequence such as a list"))) {
+    if (!held_) {
+      throw pybind11::error_already_set();
+    }
+  }
+  [[nodiscard]] std::size_t size() const {
+    return static_cast<std::size_t>(PySequence_Fast_GET_SIZE(held_.ptr()));
+  }
+  [[nodiscard]] PyObject* operator[](std::size_t index) const {
+    return PySequence_Fast_GET_ITEM(held_.ptr(), static_cast<Py_ssize_t>(index));
+  }
+
+ private:
+  pybind11::object held_;
+};
+
+// Addresses, offsets or lengths.
+inline std::uint64_t ToU64(PyObject* object) {
+  const unsigned long long value = PyLong_AsUnsignedLongLong(object);
+  if (value == static_cast<unsigned long long>(-1) && PyErr_Occurred() != nullptr) [[unlikely]] {
+    PyErr_Clear();
+    // Numbers of numpy and the like.
+    const auto number = pybind11::reinterpret_steal<pybind11::object>(PyNumber_Index(object));
+    if (!number) {
+      throw pybind11::error_already_set();
+    }
+    const unsigned long long again = PyLong_AsUnsignedLongLong(number.ptr());
+    if (again == static_cast<unsigned long long>(-1) && PyErr_Occurred() != nullptr) {
+      throw pybind11::error_already_set();
+    }
+    return again;
+  }
+  return value;
+}
+
+inline std::vector<std::uint64_t> ToU64Vector(pybind11::handle object) {
+  const FastSequence sequence(object);
+  std::vector<std::uint64_t> values(sequence.size());
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    values[i] = ToU64(sequence[i]);
+  }
+  return values;
+}
+
+}  // namespace mooncake::integration
