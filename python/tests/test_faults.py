@@ -219,7 +219,7 @@ def test_an_absent_master_is_an_error_in_words(start_store):
 
 def test_a_master_that_is_something_else_is_an_error_in_words(start_store):
     with socket.create_server(("127.0.0.1", 0)) as other:
-        store = start_store("127.0.0.1:%d" % other.getsockname()[1])
+        store = start_store(f"127.0.0.1:{other.getsockname()[1]}")
         assert store.code == -1
         assert store.last_error()[1]
 
