@@ -1,20 +1,49 @@
-"""Builds the documentation into build/docs; any warning is an error. Run with the project's virtual environment."""
+"""Builds the documentation into build/docs; any warning is an error.
+
+Run with the project's virtual environment: the references of variables and flags are what the installed package says of
+itself, so they cannot differ from it.
+"""
 
 import subprocess
 import sys
+import xml.etree.ElementTree as ET
 from pathlib import Path
 
+from mooncake import engine
+
 ROOT = Path(__file__).resolve().parents[1]
-GENERATED = ROOT / "build" / "docs-source"
+GENERATED = ROOT / "docs" / "_generated"
 
 
-def reference(binary: Path, argument: str) -> str:
-    """What a binary says of itself; it is the only place where its flags and variables are listed."""
-    return subprocess.run([binary, argument], check=True, capture_output=True, text=True).stdout
+def environment_page() -> str:
+    """All environment variables that the compiled part reads."""
+    return "# Environment variables\n\n" + engine.environment_reference() + "\n"
+
+
+def flags_page(title: str, binary: Path) -> str:
+    """The flags of a binary, read from its own ``--helpxml``."""
+    output = subprocess.run([binary, "--helpxml"], capture_output=True, text=True, check=False).stdout
+    rows = []
+    for flag in ET.fromstring(output).iter("flag"):
+        if "mooncake-" not in flag.findtext("file", ""):
+            continue  # The flag library's own.
+        cells = [flag.findtext(key, "") for key in ("name", "default", "meaning")]
+        name, default, meaning = (cell.replace("|", "\\|").replace("\n", " ") for cell in cells)
+        rows.append(f"| `--{name}` | {f'`{default}`' if default else 'empty'} | {meaning} |")
+    return "\n".join([f"# {title}", "", "| Flag | Default | Meaning |", "|---|---|---|", *sorted(rows), ""])
 
 
 def main() -> int:
     """Returns Sphinx's exit code."""
+    GENERATED.mkdir(exist_ok=True)
+    scripts = Path(sys.executable).parent
+    (GENERATED / "environment.md").write_text(environment_page())
+    for title, binary in (
+        ("Flags of mooncake_master", "mooncake_master"),
+        ("Flags of mooncake_client", "mooncake_client"),
+    ):
+        page = GENERATED / f"{binary.removeprefix('mooncake_')}_flags.md"
+        page.write_text(flags_page(title, scripts / binary))
     command = ["-W", "--keep-going", "-q", "-b", "html", str(ROOT / "docs"), str(ROOT / "build" / "docs")]
     return subprocess.run([sys.executable, "-m", "sphinx", *command], check=False).returncode
 
