@@ -102,7 +102,7 @@ std::string SocketAddress::ToString() const {
   return "local socket";
 }
 
-Result<SocketAddress> ResolveAddress(const std::string& host, std::uint16_t port) {
+Result<std::vector<SocketAddress>> ResolveAddresses(const std::string& host, std::uint16_t port) {
   std::string name = host;
   if (name.size() >= 2 && name.front() == '[' && name.back() == ']') {
     name = name.substr(1, name.size() - 2);
@@ -120,15 +120,29 @@ Result<SocketAddress> ResolveAddress(const std::string& host, std::uint16_t port
                             status == EAI_SYSTEM ? Reason(errno) : gai_strerror(status)));
   }
   const std::unique_ptr<addrinfo, decltype(&freeaddrinfo)> guard(found, &freeaddrinfo);
-  SocketAddress address;
-  std::memcpy(&address.storage, found->ai_addr, found->ai_addrlen);
-  address.length_bytes = found->ai_addrlen;
-  if (address.storage.ss_family == AF_INET) {
-    reinterpret_cast<sockaddr_in&>(address.storage).sin_port = htons(port);
-  } else {
-    reinterpret_cast<sockaddr_in6&>(address.storage).sin6_port = htons(port);
+  std::vector<SocketAddress> addresses;
+  for (const addrinfo* one = found; one != nullptr; one = one->ai_next) {
+    if (one->ai_family != AF_INET && one->ai_family != AF_INET6) {
+      continue;
+    }
+    SocketAddress& address = addresses.emplace_back();
+    std::memcpy(&address.storage, one->ai_addr, one->ai_addrlen);
+    address.length_bytes = one->ai_addrlen;
+    if (one->ai_family == AF_INET) {
+      reinterpret_cast<sockaddr_in&>(address.storage).sin_port = htons(port);
+    } else {
+      reinterpret_cast<sockaddr_in6&>(address.storage).sin6_port = htons(port);
+    }
   }
-  return address;
+  if (addresses.empty()) {
+    return Fail(ErrorCode::kDns, fmt::format("resolve host \"{}\": it has no IP address", name));
+  }
+  return addresses;
+}
+
+Result<SocketAddress> ResolveAddress(const std::string& host, std::uint16_t port) {
+  MC_TRY_ASSIGN(const std::vector<SocketAddress> addresses, ResolveAddresses(host, port));
+  return addresses.front();
 }
 
 Result<UniqueFd> SocketListen(const std::string& host, std::uint16_t port) {

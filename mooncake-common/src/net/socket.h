@@ -16,6 +16,7 @@
 #include <span>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "mooncake-common/src/base/result.h"
 
@@ -58,6 +59,13 @@ struct SocketAddress {
 //
 // Errors: kDns, kInvalidArgument for an empty host.
 [[nodiscard]] Result<SocketAddress> ResolveAddress(const std::string& host, std::uint16_t port);
+
+// All answers, in the order in which to try them, at least one. A name such as "localhost" may have
+// one in each family, of which the peer listens on one only.
+//
+// Errors: as ResolveAddress.
+[[nodiscard]] Result<std::vector<SocketAddress>> ResolveAddresses(const std::string& host,
+                                                                  std::uint16_t port);
 
 // Binds and listens, non-blocking, and keeps the port: it is never shared (no SO_REUSEPORT), and a
 // port in TIME_WAIT can be taken again (SO_REUSEADDR). An empty host, "::" and "*" mean all

@@ -84,6 +84,15 @@ TEST(Socket, ReportsARefusalOnFirstUse) {
   EXPECT_NE(error.message.find("is the peer running?"), std::string::npos) << error.message;
 }
 
+TEST(Socket, ResolvesANameToAllItsAddresses) {
+  const auto one = ResolveAddresses("127.0.0.1", 7).value();
+  ASSERT_EQ(one.size(), 1U);
+  EXPECT_EQ(one[0].ToString(), "127.0.0.1:7");
+  const auto all = ResolveAddresses("localhost", 7).value();
+  ASSERT_FALSE(all.empty());
+  EXPECT_EQ(all[0].ToString(), ResolveAddress("localhost", 7).value().ToString());
+}
+
 TEST(Socket, ExplainsNamesThatDoNotResolve) {
   EXPECT_EQ(ResolveAddress("", 1).error().code, ErrorCode::kInvalidArgument);
   const auto address = ResolveAddress("no such host", 1);
