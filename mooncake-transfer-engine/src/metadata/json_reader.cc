@@ -5,11 +5,8 @@
 #include <utility>
 
 namespace mooncake::transfer {
-namespace {
 
-// Whether brackets nest deeper than allowed. Looked at before parsing, so that no hostile document
-// is ever built. Broken text may be misjudged; the parser then refuses it.
-bool TooDeep(std::string_view text) {
+bool IsTooDeep(std::string_view text) {
   std::size_t depth = 0;
   bool in_string = false;
   for (std::size_t i = 0; i < text.size(); ++i) {
@@ -33,15 +30,13 @@ bool TooDeep(std::string_view text) {
   return false;
 }
 
-}  // namespace
-
 Result<nlohmann::json> ReadJsonObject(std::string_view text, std::size_t max_bytes,
                                       std::string_view what) {
   if (text.size() > max_bytes) {
     return Fail(ErrorCode::kMalformed, fmt::format("read {}: {} bytes, more than the {} allowed",
                                                    what, text.size(), max_bytes));
   }
-  if (TooDeep(text)) {
+  if (IsTooDeep(text)) {
     return Fail(ErrorCode::kMalformed,
                 fmt::format("read {}: nested deeper than {} levels", what, kMaxJsonDepth));
   }

@@ -17,6 +17,10 @@ namespace mooncake::transfer {
 // Deeper than any document we know (5), far less than what would strain a stack.
 inline constexpr std::size_t kMaxJsonDepth = 32;
 
+// Whether brackets nest deeper than kMaxJsonDepth. Looked at before parsing, so that no hostile
+// document is ever built. Broken text may be misjudged; the parser refuses it anyway.
+[[nodiscard]] bool IsTooDeep(std::string_view text);
+
 // Parses one JSON document, surrounded by any white space, into an object. `what` names it in
 // errors ("segment descriptor").
 //

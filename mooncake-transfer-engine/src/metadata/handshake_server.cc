@@ -1,0 +1,305 @@
+#include "mooncake-transfer-engine/src/metadata/handshake_server.h"
+
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <future>
+#include <list>
+#include <span>
+#include <utility>
+
+#include "mooncake-common/src/base/log.h"
+
+namespace mooncake::transfer {
+namespace {
+
+constexpr Duration kAcceptPause = std::chrono::milliseconds(100);
+constexpr int kAcceptsAtOnce = 64;  // Then others get their turn.
+constexpr std::size_t kReadBytes = std::size_t{64} << 10;
+
+enum class State : std::uint8_t {
+  kReading,   // The request is not complete.
+  kWriting,   // The reply is not sent whole.
+  kDraining,  // All is said; the peer has to close first, so that it never loses the reply.
+};
+
+struct Connection {
+  Connection(UniqueFd socket, std::size_t max_message_bytes)
+      : fd(std::move(socket)), reader(max_message_bytes) {}
+
+  [[nodiscard]] std::size_t HeldBytes() const { return reader.buffered_bytes() + reply.size(); }
+
+  UniqueFd fd;
+  WatchId watch = WatchId::kNone;
+  TimerId timer = TimerId::kNone;
+  State state = State::kReading;
+  HandshakeReader reader;
+  std::string reply;
+  std::size_t sent_bytes = 0;
+  Instant idle_deadline;
+  Instant total_deadline;
+};
+
+}  // namespace
+
+std::optional<std::string> AnswerHandshake(const HandshakeMessage& request,
+                                           const HandshakeHandlers& handlers) {
+  if (!IsHandshakeJson(request.json)) {
+    return std::nullopt;
+  }
+  switch (request.type.value_or(HandshakeType::kConnection)) {
+    case HandshakeType::kConnection:
+      return EncodeHandshake(request.type, handlers.connect(request.json));
+    case HandshakeType::kMetadata:
+      return EncodeHandshake(request.type, handlers.describe());
+    case HandshakeType::kNotify: {
+      auto notification = DecodeNotification(request.json);
+      if (!notification) {
+        return std::nullopt;
+      }
+      return EncodeHandshake(request.type, handlers.notify(std::move(*notification))
+                                               ? kNotifyAccepted
+                                               : kNotifyRefused);
+    }
+    case HandshakeType::kProbe:
+      return EncodeHandshake(request.type, kProbeReply);
+  }
+  return std::nullopt;
+}
+
+// The list of connections belongs to the reactor's thread, or to Stop() once the reactor has ended.
+class HandshakeServer::Impl {
+ public:
+  Impl(Reactor& reactor, HandshakeServerOptions options, HandshakeHandlers handlers)
+      : reactor_(reactor), options_(std::move(options)), handlers_(std::move(handlers)) {}
+
+  Result<void> Start(Rng& rng) {
+    MC_TRY_ASSIGN(listener_, ListenInRange(options_.host, options_.ports, rng));
+    port_.store(listener_.port, std::memory_order_relaxed);
+    std::promise<Result<void>> promise;
+    std::future<Result<void>> watched = promise.get_future();
+    // On the reactor's thread, so that no event comes before the watch's id is known.
+    reactor_.Post([this, promise = std::move(promise)]() mutable {
+      auto watch =
+          reactor_.Watch(listener_.fd.get(), EPOLLIN, [this](std::uint32_t) { OnAccept(); });
+      if (watch) {
+        listener_watch_ = *watch;
+        promise.set_value({});
+      } else {
+        promise.set_value(std::unexpected(std::move(watch).error()));
+      }
+    });
+    try {
+      return watched.get();
+    } catch (const std::future_error&) {
+      return Fail(ErrorCode::kCancelled, "start the handshake server: its reactor was stopped");
+    }
+  }
+
+  void Stop() {
+    if (!listener_.fd) {
+      return;
+    }
+    std::promise<void> promise;
+    const std::future<void> closed = promise.get_future();
+    reactor_.Post([this, promise = std::move(promise)]() mutable {
+      CloseAll();
+      promise.set_value();
+    });
+    closed.wait();  // Also ends when a stopped reactor drops the function: then nothing runs there.
+    CloseAll();
+    listener_.fd.Reset();
+  }
+
+  std::uint16_t port() const { return port_.load(std::memory_order_relaxed); }
+  std::size_t connections() const { return count_.load(std::memory_order_relaxed); }
+
+ private:
+  using Connections = std::list<Connection>;
+  using It = Connections::iterator;
+
+  static Instant Now() { return SteadyClock::Get().Now(); }
+
+  void CloseAll() {
+    if (listener_watch_ != WatchId::kNone) {
+      reactor_.Unwatch(std::exchange(listener_watch_, WatchId::kNone));
+    }
+    reactor_.CancelTimer(std::exchange(accept_timer_, TimerId::kNone));
+    while (!connections_.empty()) {
+      Close(connections_.begin());
+    }
+  }
+
+  void OnAccept() {
+    for (int i = 0; i < kAcceptsAtOnce; ++i) {
+      auto fd = SocketAccept(listener_.fd.get(), nullptr);
+      if (!fd) {
+        // Out of descriptors: the waiting connection would call again at once and for ever.
+        MC_LOG_WARNING("handshakes wait for a moment: {}", fd.error().message);
+        reactor_.Modify(listener_watch_, 0);
+        accept_timer_ =
+            reactor_.After(kAcceptPause, [this] { reactor_.Modify(listener_watch_, EPOLLIN); });
+        return;
+      }
+      if (!*fd) {
+        return;
+      }
+      Admit(std::move(*fd));
+    }
+  }
+
+  void Admit(UniqueFd fd) {
+    if (connections_.size() >= options_.max_connections) {
+      Close(connections_.begin());
+    }
+    const It it =
+        connections_.emplace(connections_.end(), std::move(fd), options_.max_message_bytes);
+    count_.store(connections_.size(), std::memory_order_relaxed);
+    auto watch = reactor_.Watch(it->fd.get(), EPOLLIN, [this, it](std::uint32_t) { OnReady(it); });
+    if (!watch) {
+      MC_LOG_WARNING("a handshake is dropped: {}", watch.error().message);
+      Close(it);
+      return;
+    }
+    it->watch = *watch;
+    const Instant now = Now();
+    it->idle_deadline = now + options_.idle_timeout;
+    it->total_deadline = now + options_.total_timeout;
+    ArmTimer(it, now);
+  }
+
+  // One timer a connection, which looks at the deadlines when it fires: moving it with every byte
+  // would cost more than the bytes.
+  void ArmTimer(It it, Instant now) {
+    it->timer = reactor_.After(std::min(it->idle_deadline, it->total_deadline) - now, [this, it] {
+      const Instant fired = Now();
+      if (fired >= std::min(it->idle_deadline, it->total_deadline)) {
+        Close(it);
+      } else {
+        ArmTimer(it, fired);
+      }
+    });
+  }
+
+  void Close(It it) {
+    if (it->watch != WatchId::kNone) {
+      reactor_.Unwatch(it->watch);
+      reactor_.CancelTimer(it->timer);
+    }
+    held_bytes_ -= it->HeldBytes();
+    connections_.erase(it);
+    count_.store(connections_.size(), std::memory_order_relaxed);
+  }
+
+  void OnReady(It it) {
+    if (it->state == State::kWriting) {
+      Write(it);
+    } else {
+      Read(it);
+    }
+  }
+
+  void Read(It it) {
+    const IoOutcome outcome = SocketRead(it->fd.get(), std::span(buffer_));
+    switch (outcome.kind) {
+      case IoOutcome::Kind::kWouldBlock:
+        return;
+      case IoOutcome::Kind::kClosed:  // Also the good end, after the reply.
+      case IoOutcome::Kind::kFailed:
+        Close(it);
+        return;
+      case IoOutcome::Kind::kMoved:
+        break;
+    }
+    if (it->state == State::kDraining) {
+      return;
+    }
+    it->idle_deadline = Now() + options_.idle_timeout;
+    const std::size_t held_before = it->HeldBytes();
+    const auto complete = it->reader.Feed(
+        std::string_view(reinterpret_cast<const char*>(buffer_.data()), outcome.bytes));
+    held_bytes_ += it->HeldBytes() - held_before;
+    if (!complete) {
+      MC_LOG_WARNING("{}: {}", PeerText(it->fd.get()), complete.error().message);
+      Close(it);
+    } else if (*complete) {
+      Answer(it);
+    } else {
+      MakeRoom(it);
+    }
+  }
+
+  // Keeps what all connections hold within its bound, at the expense of the oldest.
+  void MakeRoom(It newest) {
+    while (held_bytes_ > options_.max_buffered_bytes && connections_.begin() != newest) {
+      Close(connections_.begin());
+    }
+    if (held_bytes_ > options_.max_buffered_bytes) {
+      Close(newest);
+    }
+  }
+
+  void Answer(It it) {
+    held_bytes_ -= it->HeldBytes();
+    auto reply = AnswerHandshake(it->reader.Take(), handlers_);
+    if (!reply) {
+      MC_LOG_WARNING("{}: a handshake that is not JSON is closed without answer",
+                     PeerText(it->fd.get()));
+      Close(it);
+      return;
+    }
+    it->reply = std::move(*reply);
+    held_bytes_ += it->HeldBytes();
+    it->state = State::kWriting;
+    Write(it);
+  }
+
+  void Write(It it) {
+    const auto left = std::as_bytes(std::span(it->reply)).subspan(it->sent_bytes);
+    const IoOutcome outcome = SocketWrite(it->fd.get(), left);
+    if (outcome.kind == IoOutcome::Kind::kFailed) {
+      Close(it);
+      return;
+    }
+    if (outcome.kind == IoOutcome::Kind::kMoved) {
+      it->idle_deadline = Now() + options_.idle_timeout;
+      it->sent_bytes += outcome.bytes;
+    }
+    if (it->sent_bytes < it->reply.size()) {
+      reactor_.Modify(it->watch, EPOLLOUT);
+      MakeRoom(it);
+      return;
+    }
+    held_bytes_ -= it->HeldBytes();
+    it->reply = {};
+    it->state = State::kDraining;
+    (void)shutdown(it->fd.get(), SHUT_WR);  // Fails when the peer has gone, which is seen next.
+    reactor_.Modify(it->watch, EPOLLIN);
+  }
+
+  Reactor& reactor_;
+  const HandshakeServerOptions options_;
+  const HandshakeHandlers handlers_;
+  BoundListener listener_;
+  std::atomic<std::uint16_t> port_{0};
+  std::atomic<std::size_t> count_{0};
+  // The reactor's thread:
+  WatchId listener_watch_ = WatchId::kNone;
+  TimerId accept_timer_ = TimerId::kNone;
+  Connections connections_;  // Oldest first.
+  std::size_t held_bytes_ = 0;
+  std::array<std::byte, kReadBytes> buffer_;
+};
+
+HandshakeServer::HandshakeServer(Reactor& reactor, HandshakeServerOptions options,
+                                 HandshakeHandlers handlers)
+    : impl_(std::make_unique<Impl>(reactor, std::move(options), std::move(handlers))) {}
+HandshakeServer::~HandshakeServer() { Stop(); }
+Result<void> HandshakeServer::Start(Rng& rng) { return impl_->Start(rng); }
+void HandshakeServer::Stop() { impl_->Stop(); }
+std::uint16_t HandshakeServer::port() const { return impl_->port(); }
+std::size_t HandshakeServer::connections() const { return impl_->connections(); }
+
+}  // namespace mooncake::transfer
