@@ -1,0 +1,132 @@
+#include "mooncake-common/src/base/config.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdint>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <string>
+
+namespace mooncake {
+namespace {
+
+using namespace std::chrono_literals;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+constexpr std::string_view kYaml = R"(
+# a comment
+rpc:
+  port: 50051
+  bind: "0.0.0.0"
+lease_ttl: 10s
+ratio: 0.95
+ssd: off
+size: 64 MB
+empty:
+)";
+constexpr std::string_view kJson =
+    R"({"rpc": {"port": 50051, "bind": "0.0.0.0"}, "lease_ttl": "10s",
+  "ratio": 0.95, "ssd": false, "size": "64 MB", "empty": null})";
+
+class ConfigFile : public testing::Test {
+ protected:
+  ConfigFile() {
+    std::string pattern = (std::filesystem::temp_directory_path() / "config_test.XXXXXX").string();
+    folder_ = mkdtemp(pattern.data());
+  }
+  ~ConfigFile() override { std::filesystem::remove_all(folder_); }
+  std::string Write(const std::string& name, std::string_view text) const {
+    const std::filesystem::path path = folder_ / name;
+    std::ofstream(path) << text;
+    return path.string();
+  }
+
+ private:
+  std::filesystem::path folder_;
+};
+
+TEST_F(ConfigFile, YamlAndJsonGiveTheSameFlatKeys) {
+  for (const std::string& path :
+       {Write("a.yaml", kYaml), Write("a.yml", kYaml), Write("a.json", kJson)}) {
+    SCOPED_TRACE(path);
+    const auto config = Config::Load(path);
+    ASSERT_TRUE(config.has_value()) << config.error().ToString();
+    EXPECT_THAT(config->Keys(),
+                ElementsAre("lease_ttl", "ratio", "rpc.bind", "rpc.port", "size", "ssd"));
+    EXPECT_EQ(config->GetInteger<std::uint16_t>("rpc.port", 1), 50051);
+    EXPECT_EQ(config->GetInteger<std::int64_t>("rpc.none", -7), -7);
+    EXPECT_EQ(config->GetString("rpc.bind", ""), "0.0.0.0");
+    EXPECT_EQ(config->GetDuration("lease_ttl", 0ms), 10s);
+    EXPECT_EQ(config->GetDouble("ratio", 0), 0.95);
+    EXPECT_EQ(config->GetBool("ssd", true), false);
+    EXPECT_EQ(config->GetBytes("size", 0), std::uint64_t{64} << 20);
+    EXPECT_EQ(config->GetBool("empty", true), true);
+  }
+}
+
+TEST_F(ConfigFile, AnUnfitValueNamesFileKeyAndValue) {
+  const std::string path =
+      Write("b.yaml", "port: 70000\nttl: soon\non: perhaps\nratio: 1x\nsize: 50%");
+  const auto config = Config::Load(path);
+  ASSERT_TRUE(config.has_value());
+  const auto port = config->GetInteger<std::uint16_t>("port", 1);
+  ASSERT_FALSE(port.has_value());
+  EXPECT_THAT(port.error().message,
+              testing::AllOf(HasSubstr(path), HasSubstr("\"port\""), HasSubstr("\"70000\"")));
+  EXPECT_FALSE(config->GetInteger<std::int64_t>("ttl", 0));
+  EXPECT_FALSE(config->GetDuration("ttl", 0ms));
+  EXPECT_FALSE(config->GetBool("on", true));
+  EXPECT_FALSE(config->GetDouble("ratio", 0));
+  EXPECT_FALSE(config->GetBytes("size", 0));
+}
+
+TEST_F(ConfigFile, OtherEndingsAndAbsentFilesAreErrors) {
+  EXPECT_EQ(Config::Load(Write("c.toml", "")).error().code, ErrorCode::kInvalidArgument);
+  EXPECT_EQ(Config::Load("/no/such/file.yaml").error().code, ErrorCode::kNotFound);
+}
+
+TEST(Config, ListsDuplicatesAndMalformedTextAreErrors) {
+  for (const char* bad : {"a: [1, 2]", "- 1", "a:\n  b: 1\na.b: 2", "a: 1\na: 2", "just a word",
+                          "a: *nowhere", "a: {b: 1", "? [x]\n: 1", "\t- bad"}) {
+    const auto parsed = Config::Parse(bad, ConfigFormat::kYaml, "t.yaml");
+    ASSERT_FALSE(parsed.has_value()) << bad;
+    EXPECT_THAT(parsed.error().message, HasSubstr("t.yaml"));
+  }
+  for (const char* bad :
+       {"", "{", "[1]", "{\"a\":[1]}", "{\"a\":1,}", "{\"a\":{\"b\":1},\"a.b\":2}"}) {
+    EXPECT_FALSE(Config::Parse(bad, ConfigFormat::kJson, "t.json").has_value()) << bad;
+  }
+  EXPECT_TRUE(Config::Parse("", ConfigFormat::kYaml, "t.yaml").has_value());
+}
+
+TEST(Config, SizeDepthAndFanOutAreBounded) {
+  EXPECT_FALSE(
+      Config::Parse(std::string((1 << 20) + 1, ' '), ConfigFormat::kYaml, "t").has_value());
+  std::string deep;
+  for (int i = 0; i < 100; ++i) {
+    deep += "{\"a\":";
+  }
+  EXPECT_FALSE(
+      Config::Parse(deep + "1" + std::string(100, '}'), ConfigFormat::kJson, "t").has_value());
+  // Each level repeats the one before ten times: ten million settings out of a few lines.
+  std::string laughs = "a0: &a0 {x: 1}\n";
+  for (int level = 1; level <= 7; ++level) {
+    laughs += "a" + std::to_string(level) + ": &a" + std::to_string(level) + " {";
+    for (int i = 0; i < 10; ++i) {
+      laughs += std::string(i == 0 ? "" : ", ") + "k" + std::to_string(i) + ": *a" +
+                std::to_string(level - 1);
+    }
+    laughs += "}\n";
+  }
+  const auto parsed = Config::Parse(laughs, ConfigFormat::kYaml, "t.yaml");
+  ASSERT_FALSE(parsed.has_value());
+  EXPECT_THAT(parsed.error().message, HasSubstr("more than"));
+}
+
+}  // namespace
+}  // namespace mooncake
