@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <array>
-#include <chrono>
 #include <limits>
 #include <utility>
 
@@ -154,9 +153,10 @@ Result<Region> RegionTable::Remove(std::uint64_t address, Duration patience) {
                             "that was registered",
                             address));
   }
-  const auto deadline = std::chrono::steady_clock::now() + patience;
-  const bool free =
-      unpinned_.wait_until(mutex_, deadline, [&entry] { return entry->state.load() == kLeaving; });
+  const Instant deadline = SteadyClock::Get().Now() + patience;
+  while (entry->state.load() != kLeaving && unpinned_.WaitUntil(mutex_, deadline)) {
+  }
+  const bool free = entry->state.load() == kLeaving;
   if (free) {
     std::erase(leaving_, entry);
   }
@@ -195,7 +195,7 @@ void RegionTable::Unpin(Entry& entry) {
   // while this thread is still on its way to the notification.
   const MutexLock lock(mutex_);
   entry.state.fetch_sub(1);
-  unpinned_.notify_all();
+  unpinned_.NotifyAll();
 }
 
 std::optional<AddressRange> RegionTable::Find(std::uint64_t address,

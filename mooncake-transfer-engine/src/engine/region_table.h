@@ -9,7 +9,6 @@
 #pragma once
 
 #include <atomic>
-#include <condition_variable>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -19,6 +18,7 @@
 
 #include "mooncake-common/src/base/clock.h"
 #include "mooncake-common/src/base/result.h"
+#include "mooncake-common/src/concurrency/cond_var.h"
 #include "mooncake-common/src/concurrency/mutex.h"
 #include "mooncake-transfer-engine/src/metadata/segment_descriptor.h"
 
@@ -123,7 +123,7 @@ class RegionTable {
   const std::uint64_t id_;
   std::atomic<std::uint64_t> version_ = 1;
   mutable Mutex mutex_;
-  std::condition_variable_any unpinned_;
+  CondVar unpinned_;
   std::shared_ptr<const Snapshot> snapshot_ MC_GUARDED_BY(mutex_);
   Snapshot leaving_ MC_GUARDED_BY(mutex_);  // Removed, but still pinned.
 };

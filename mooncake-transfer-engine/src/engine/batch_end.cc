@@ -1,0 +1,340 @@
+// How slices end, and what a batch does about those that fail or do not end.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "mooncake-common/src/base/log.h"
+#include "mooncake-transfer-engine/src/engine/batch.h"
+
+namespace mooncake::transfer {
+
+namespace {
+
+// Whether another attempt could end otherwise. What the peer refuses may be cured by a fresh look
+// at its descriptor, which is the caller's to count.
+bool WorthRetrying(ErrorCode code) {
+  switch (code) {
+    case ErrorCode::kInvalidArgument:
+    case ErrorCode::kNotSupported:
+    case ErrorCode::kCancelled:
+    case ErrorCode::kInternal:
+      return false;
+    default:
+      return true;
+  }
+}
+
+bool Refused(ErrorCode code) {
+  return code == ErrorCode::kRejected || code == ErrorCode::kAddressNotRegistered ||
+         code == ErrorCode::kPermissionDenied;
+}
+
+// Batches that found this path full. They are pooled objects that never die before the engine, so
+// one that was recycled meanwhile is at worst told for nothing.
+void TellWaiting(Path& path) {
+  if (!path.anyone_waiting.load(std::memory_order_relaxed)) {
+    return;
+  }
+  std::vector<Batch*> waiting;
+  {
+    const MutexLock lock(path.waiting_mutex);
+    waiting.swap(path.waiting);
+    path.anyone_waiting.store(false);
+  }
+  for (Batch* batch : waiting) {
+    batch->Nudge();
+  }
+}
+
+}  // namespace
+
+void Batch::MaybeFinish(std::uint32_t index) {
+  Task& task = tasks_[index];
+  if (!task.cut || task.slices != 0) {
+    return;
+  }
+  if (task.lost) {
+    const ErrorCode code = reasons_.Code(task.reasons);
+    task.state = code == ErrorCode::kTimeout     ? TransferState::kTimeout
+                 : code == ErrorCode::kCancelled ? TransferState::kCanceled
+                                                 : TransferState::kFailed;
+    first_bad_ = bad_tasks_ == 0 ? index : std::min(first_bad_, index);
+    ++bad_tasks_;
+  } else {
+    task.state = TransferState::kCompleted;
+  }
+  if (--open_tasks_ == 0) {
+    Settle();
+  }
+}
+
+void Batch::LoseSlice(EngineSlice* slice, std::uint32_t chain) {
+  const std::uint32_t index = slice->task;
+  Task& task = tasks_[index];
+  if (!task.lost) {
+    task.lost = true;
+    task.reasons = chain;
+  }
+  if (!task.cut) {
+    task.cut = true;  // The rest is not even tried.
+    if (index == cursor_task_) {
+      ++cursor_task_;
+      cursor_offset_ = 0;
+    }
+  }
+  --task.slices;
+  FreeSlice(slice);
+  MaybeFinish(index);
+}
+
+void Batch::LoseUnposted(std::uint32_t chain) {
+  while (!delayed_.empty()) {
+    LoseSlice(static_cast<EngineSlice*>(delayed_.PopFront()), chain);
+  }
+  for (std::size_t i = 0; i < target_count_; ++i) {
+    while (!targets_[i]->ready.empty()) {
+      --ready_;
+      LoseSlice(static_cast<EngineSlice*>(targets_[i]->ready.PopFront()), chain);
+    }
+  }
+  while (cursor_task_ < tasks_.size()) {
+    const auto index = static_cast<std::uint32_t>(cursor_task_++);
+    Task& task = tasks_[index];
+    cursor_offset_ = 0;
+    if (!task.cut) {
+      task.cut = true;
+      task.lost = true;
+      task.reasons = task.reasons != 0 ? task.reasons : chain;
+      MaybeFinish(index);
+    }
+  }
+}
+
+void Batch::OnDone(std::span<Slice* const> slices) noexcept {
+  // Read before the last slice is accounted: afterwards the batch may be freed and the view gone.
+  Path* path = nullptr;
+  std::shared_ptr<PeerView> view;
+  {
+    const Guard guard(*this);
+    std::size_t i = 0;
+    while (i < slices.size()) {
+      const std::uint16_t use_index = static_cast<EngineSlice*>(slices[i])->use;
+      Use& use = uses_[use_index];
+      const bool measures = use.view->Measures();
+      const Instant now = measures ? context_.clock->Now() : Instant{};
+      std::uint64_t bytes = 0;
+      std::uint32_t count = 0;
+      if (use.path->anyone_waiting.load(std::memory_order_relaxed)) [[unlikely]] {
+        path = use.path;
+        view = use.view;
+      }
+      use.path->progress.fetch_add(1, std::memory_order_relaxed);
+      for (; i < slices.size() && static_cast<EngineSlice*>(slices[i])->use == use_index; ++i) {
+        auto* slice = static_cast<EngineSlice*>(slices[i]);
+        const std::uint32_t index = slice->task;
+        Task& task = tasks_[index];
+        bytes += slice->length_bytes;
+        ++count;
+        if (measures) {
+          use.view->OnDone(*use.path, slice->length_bytes, slice->posted, now);
+        }
+        task.done_bytes += slice->length_bytes;
+        --task.slices;
+        FreeSlice(slice);
+        MaybeFinish(index);
+      }
+      use.outstanding -= count;
+      use.path->inflight_bytes.fetch_sub(bytes, std::memory_order_relaxed);
+      done_bytes_ += bytes;
+    }
+    ++ends_;
+    ++progress_;
+    if (HasWork()) {
+      Pump();
+    }
+  }
+  if (path != nullptr) {
+    TellWaiting(*path);
+  }
+}
+
+void Batch::OnFailed(std::span<Slice* const> slices, const Error& why) noexcept {
+  const Instant now = context_.clock->Now();
+  Path* path = nullptr;
+  std::shared_ptr<PeerView> view;
+  {
+    const Guard guard(*this);
+    for (std::size_t i = 0; i < slices.size();) {
+      const std::uint16_t use_index = static_cast<EngineSlice*>(slices[i])->use;
+      path = uses_[use_index].path;
+      view = uses_[use_index].view;
+      path->progress.fetch_add(1, std::memory_order_relaxed);
+      // A cancelled or aborted slice says nothing about the path.
+      const bool blame = why.code != ErrorCode::kCancelled && cancel_chain_ == 0;
+      const Instant again = blame ? view->OnFailed(*path, now) : now;
+      if (blame && again > now) {
+        MC_LOG_WARNING("path {} to segment {}: paused for {} ms: {}", path->traits.name,
+                       view->descriptor().name, (again - now).count() / 1'000'000, why.message);
+      }
+      const bool alternative = view->HasAlternative(*path, now);
+      if (blame && !alternative) {
+        view->suspect.store(true, std::memory_order_release);
+      }
+      for (; i < slices.size() && static_cast<EngineSlice*>(slices[i])->use == use_index; ++i) {
+        auto* slice = static_cast<EngineSlice*>(slices[i]);
+        --uses_[use_index].outstanding;
+        path->inflight_bytes.fetch_sub(slice->length_bytes, std::memory_order_relaxed);
+        slice->failed_on |= 1U << path->index;
+        slice->retry = alternative ? now : std::max(now, again);
+        Delay(*slice, *view, why);
+      }
+    }
+    ++ends_;
+    if (sleepers_ != 0) {
+      changed_.NotifyAll();  // Who waits has to look after the delayed slices.
+    }
+    if (!delayed_.empty()) {
+      RetryDue(now, /*may_fetch=*/false);
+    }
+    if (HasWork()) {
+      Pump();
+    }
+  }
+  if (context_.nudge) {
+    context_.nudge();
+  }
+  TellWaiting(*path);
+}
+
+void Batch::Delay(EngineSlice& slice, const PeerView& view, const Error& why) {
+  slice.reasons = reasons_.Add(slice.reasons, uses_[slice.use].path->traits.name, why);
+  ++slice.attempts;
+  const std::uint32_t all = (1U << view.paths().size()) - 1;
+  const std::uint32_t usable = slice.registered ? all : all & ~view.registered_only();
+  const bool failed_everywhere = (usable & ~slice.failed_on) == 0;
+  const bool spent = slice.attempts >= context_.attempt_budget || !WorthRetrying(why.code) ||
+                     // A peer that stood still for our whole limit gets no second one.
+                     (aborting_ && failed_everywhere) ||
+                     (Refused(why.code) && std::exchange(slice.refused, true));
+  if (cancel_chain_ != 0) {
+    LoseSlice(&slice, cancel_chain_);
+  } else if (spent || tasks_[slice.task].lost) {
+    LoseSlice(&slice, slice.reasons);
+  } else {
+    delayed_.PushBack(&slice);
+  }
+}
+
+void Batch::AdoptView(Target& target) {
+  auto current = context_.segments->Peek(*target.segment);
+  if (current == nullptr || current == target.view) {
+    return;
+  }
+  target.view = std::move(current);
+  target.moved = context_.remote_check != RemoteCheck::kNever &&
+                 (target.view->descriptor().extension.has_value() ||
+                  context_.remote_check == RemoteCheck::kAlways);
+  SliceList ready = std::exchange(target.ready, {});
+  while (!ready.empty()) {
+    auto* slice = static_cast<EngineSlice*>(ready.PopFront());
+    slice->failed_on = 0;
+    if (target.moved && !StillOffered(target, *slice)) {
+      --ready_;
+      continue;
+    }
+    target.ready.PushBack(slice);
+  }
+}
+
+void Batch::RetryDue(Instant now, bool may_fetch) {
+  // A view is only asked for again when slices wait for the answer and no other path has them.
+  for (std::size_t i = 0; may_fetch && i < target_count_; ++i) {
+    const std::shared_ptr<PeerView> view = targets_[i]->view;
+    if (view->suspect.load(std::memory_order_acquire)) {
+      Segment& segment = *targets_[i]->segment;
+      mutex_.unlock();
+      context_.segments->Check(segment, *view, now);
+      mutex_.lock();
+    }
+  }
+  SliceList waiting = std::exchange(delayed_, {});
+  while (!waiting.empty()) {
+    auto* slice = static_cast<EngineSlice*>(waiting.PopFront());
+    Task& task = tasks_[slice->task];
+    Target& target = *targets_[task.target];
+    if (task.lost) {
+      LoseSlice(slice, task.reasons);
+      continue;
+    }
+    if (now < slice->retry || target.view->suspect.load(std::memory_order_acquire)) {
+      delayed_.PushBack(slice);
+      continue;
+    }
+    AdoptView(target);
+    if (uses_[slice->use].view != target.view) {
+      slice->failed_on = 0;
+      if (target.moved && !StillOffered(target, *slice)) {
+        continue;
+      }
+    }
+    target.ready.PushBack(slice);
+    ++ready_;
+  }
+}
+
+void Batch::AbortStalled(Instant now) {
+  bool alive = progress_ != std::exchange(seen_progress_, progress_);
+  for (Use& use : uses_) {
+    // Slices of others may move on a path while ours wait their turn.
+    const std::uint64_t progress = use.path->progress.load(std::memory_order_relaxed);
+    const bool moved = progress != std::exchange(use.seen_progress, progress);
+    alive = alive || (use.outstanding != 0 && moved);
+  }
+  if (alive || stalled_since_ == Instant{}) {
+    stalled_since_ = now;
+    return;
+  }
+  if (now - stalled_since_ < context_.stall_limit) {
+    return;
+  }
+  stalled_since_ = now;
+  aborting_ = true;
+  for (std::size_t i = 0; i < uses_.size(); ++i) {
+    if (uses_[i].outstanding == 0 &&
+        uses_[i].path->inflight_bytes.load(std::memory_order_relaxed) == 0) {
+      continue;
+    }
+    const std::shared_ptr<PeerView> view = uses_[i].view;
+    Path& path = *uses_[i].path;
+    mutex_.unlock();
+    path.endpoint->Abort(Error{
+        .code = ErrorCode::kTimeout,
+        .message = fmt::format("no byte moved to or from segment {} for {} ms; the peer is "
+                               "stopped or unreachable",
+                               view->descriptor().name, context_.stall_limit.count() / 1'000'000)});
+    mutex_.lock();
+  }
+  aborting_ = false;
+}
+
+void Batch::Housekeep(Instant now, bool may_fetch) {
+  if (open_tasks_ == 0) {
+    return;
+  }
+  AbortStalled(now);
+  if (!delayed_.empty()) {
+    RetryDue(now, may_fetch);
+  }
+  if (HasWork()) {
+    Pump();
+  }
+}
+
+bool Batch::LookAfter() {
+  const Guard guard(*this);
+  Housekeep(context_.clock->Now(), /*may_fetch=*/true);
+  return open_tasks_ != 0;
+}
+
+}  // namespace mooncake::transfer

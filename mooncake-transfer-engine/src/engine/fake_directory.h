@@ -1,0 +1,112 @@
+// A directory in memory: what is published there is found there, and it can be told to fail.
+//
+// Thread-safety: all methods, from any thread.
+#pragma once
+
+#include <fmt/format.h>
+
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "mooncake-common/src/concurrency/mutex.h"
+#include "mooncake-transfer-engine/src/engine/segment_directory.h"
+
+namespace mooncake::transfer {
+
+class FakeDirectory final : public SegmentDirectory {
+ public:
+  Result<std::shared_ptr<const SegmentDescriptor>> Fetch(const std::string& name) override {
+    const MutexLock lock(mutex_);
+    ++fetches_;
+    const auto it = segments_.find(name);
+    if (down_) {
+      return Fail(ErrorCode::kUnavailable, "the fake directory is down on purpose");
+    }
+    if (it == segments_.end()) {
+      return Fail(ErrorCode::kNotFound, fmt::format("segment {} is not published", name));
+    }
+    return std::make_shared<const SegmentDescriptor>(it->second);
+  }
+
+  void Offer(std::shared_ptr<const SegmentDescriptor> own) override {
+    const MutexLock lock(mutex_);
+    offered_ = std::move(own);
+  }
+
+  Result<void> Publish(const SegmentDescriptor& own) override {
+    const MutexLock lock(mutex_);
+    if (down_) {
+      return Fail(ErrorCode::kUnavailable, "the fake directory is down on purpose");
+    }
+    ++publishes_;
+    segments_[own.name] = own;
+    return {};
+  }
+
+  Result<void> Withdraw(const std::string& name) override {
+    const MutexLock lock(mutex_);
+    segments_.erase(name);
+    return {};
+  }
+
+  Result<void> SendNotify(const std::string& name, const Notification& notify) override {
+    const MutexLock lock(mutex_);
+    sent_.emplace_back(name, notify);
+    return {};
+  }
+
+  std::vector<Notification> TakeNotifies() override {
+    const MutexLock lock(mutex_);
+    return std::exchange(received_, {});
+  }
+
+  Result<void> Probe(const std::string& name) override {
+    const MutexLock lock(mutex_);
+    if (!segments_.contains(name)) {
+      return Fail(ErrorCode::kUnavailable, fmt::format("segment {} does not answer", name));
+    }
+    return {};
+  }
+
+  // ---- For tests ----
+
+  void SetDown(bool down) {
+    const MutexLock lock(mutex_);
+    down_ = down;
+  }
+  void Deliver(Notification notify) {
+    const MutexLock lock(mutex_);
+    received_.push_back(std::move(notify));
+  }
+  [[nodiscard]] int fetches() {
+    const MutexLock lock(mutex_);
+    return fetches_;
+  }
+  [[nodiscard]] int publishes() {
+    const MutexLock lock(mutex_);
+    return publishes_;
+  }
+  [[nodiscard]] std::vector<std::pair<std::string, Notification>> sent() {
+    const MutexLock lock(mutex_);
+    return sent_;
+  }
+  [[nodiscard]] std::shared_ptr<const SegmentDescriptor> offered() {
+    const MutexLock lock(mutex_);
+    return offered_;
+  }
+
+ private:
+  Mutex mutex_;
+  std::map<std::string, SegmentDescriptor> segments_ MC_GUARDED_BY(mutex_);
+  std::shared_ptr<const SegmentDescriptor> offered_ MC_GUARDED_BY(mutex_);
+  std::vector<std::pair<std::string, Notification>> sent_ MC_GUARDED_BY(mutex_);
+  std::vector<Notification> received_ MC_GUARDED_BY(mutex_);
+  bool down_ MC_GUARDED_BY(mutex_) = false;
+  int fetches_ MC_GUARDED_BY(mutex_) = 0;
+  int publishes_ MC_GUARDED_BY(mutex_) = 0;
+};
+
+}  // namespace mooncake::transfer

@@ -1,0 +1,76 @@
+// Memory that the engine gives out: pages of sealed memfds, registered, so that a peer on the same
+// host can map it and copy once.
+//
+// Requests up to 256 MiB are rounded up to one of 16 sizes (8 KiB * 2^k) and carved from arenas of
+// 2 GiB; larger ones get a file of their own. Blocks are split, never merged, and arenas are never
+// given back before the end. Pages are touched by their user first.
+//
+// Thread-safety: all methods, from any thread.
+// Blocking:      a new arena or file is registered, which may publish.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <functional>
+#include <unordered_map>
+#include <vector>
+
+#include "mooncake-common/src/base/result.h"
+#include "mooncake-common/src/concurrency/mutex.h"
+#include "mooncake-transfer-engine/include/mooncake/transfer/engine.h"
+
+namespace mooncake::transfer {
+
+class ManagedMemory {
+ public:
+  static constexpr std::uint64_t kSmallest = 8U << 10U;
+  static constexpr std::size_t kClasses = 16;
+  static constexpr std::uint64_t kLargest = kSmallest << (kClasses - 1);
+  static constexpr std::uint64_t kArenaBytes = std::uint64_t{2} << 30U;
+
+  // How the mapped files are made known; the engine's registration.
+  struct Registrar {
+    std::function<Result<void>(const MemoryRegistration&)> add;
+    std::function<Result<void>(void*)> remove;
+  };
+
+  explicit ManagedMemory(Registrar registrar) : registrar_(std::move(registrar)) {}
+  ~ManagedMemory();  // Unmaps all; the owner has unregistered it or is gone.
+  ManagedMemory(const ManagedMemory&) = delete;
+  ManagedMemory& operator=(const ManagedMemory&) = delete;
+
+  [[nodiscard]] Result<void*> Allocate(std::uint64_t length_bytes, const ManagedOptions& options);
+  [[nodiscard]] Result<void> Free(void* address);
+
+ private:
+  struct Mapping {
+    std::byte* address = nullptr;
+    std::uint64_t length_bytes = 0;
+    int fd = -1;
+  };
+  // Arenas are kept apart by what peers may see of them.
+  struct Pool {
+    std::string location;
+    bool remote_accessible = true;
+    std::array<std::vector<std::byte*>, kClasses> free;
+  };
+  struct Block {
+    std::size_t pool;
+    std::size_t size_class;
+  };
+
+  [[nodiscard]] Result<Mapping> MapFile(std::uint64_t length_bytes, const ManagedOptions& options);
+  static void Unmap(const Mapping& mapping);
+  [[nodiscard]] std::size_t PoolFor(const ManagedOptions& options) MC_REQUIRES(mutex_);
+  // A free block of the class, split off a larger one if need be; nullptr when there is none.
+  [[nodiscard]] static std::byte* Carve(Pool& pool, std::size_t size_class);
+
+  const Registrar registrar_;
+  Mutex mutex_;
+  std::vector<Pool> pools_ MC_GUARDED_BY(mutex_);
+  std::vector<Mapping> arenas_ MC_GUARDED_BY(mutex_);
+  std::unordered_map<void*, Block> blocks_ MC_GUARDED_BY(mutex_);       // Given out.
+  std::unordered_map<void*, Mapping> dedicated_ MC_GUARDED_BY(mutex_);  // Given out.
+};
+
+}  // namespace mooncake::transfer
