@@ -1,25 +1,46 @@
 #include "mooncake-common/src/base/log.h"
 
+#include <spdlog/sinks/dist_sink.h>
+#include <spdlog/sinks/rotating_file_sink.h>
 #include <spdlog/sinks/stdout_sinks.h>
 #include <spdlog/spdlog.h>
+#include <unistd.h>
 
 #include <atomic>
+#include <exception>
+#include <filesystem>
 #include <memory>
+
+#include "mooncake-common/src/base/env.h"
 
 namespace mooncake {
 namespace {
 
 std::atomic<LogLevel> threshold{LogLevel::kInfo};
 
-spdlog::logger& Backend() {
-  static const std::shared_ptr<spdlog::logger> logger = [] {
-    auto made = std::make_shared<spdlog::logger>("mooncake",
-                                                 std::make_shared<spdlog::sinks::stderr_sink_mt>());
-    made->set_pattern("%L%m%d %H:%M:%S.%f %t] %v");
-    made->set_level(spdlog::level::trace);  // Filtered before it gets here.
-    return made;
-  }();
-  return *logger;
+constexpr const char* kPattern = "%L%m%d %H:%M:%S.%f %t] %v";
+constexpr std::size_t kFileMaxBytes = std::size_t{64} << 20;
+constexpr std::size_t kOldFiles = 4;
+
+// One for the process, and never destroyed: threads may still log while it ends.
+struct Backend {
+  std::shared_ptr<spdlog::sinks::stderr_sink_mt> standard_error =
+      std::make_shared<spdlog::sinks::stderr_sink_mt>();
+  std::shared_ptr<spdlog::sinks::dist_sink_mt> sinks =
+      std::make_shared<spdlog::sinks::dist_sink_mt>();
+  spdlog::logger logger{"mooncake", sinks};
+
+  Backend() {
+    sinks->add_sink(standard_error);
+    logger.set_pattern(kPattern);
+    logger.set_level(spdlog::level::trace);  // Filtered before it gets here.
+    logger.flush_on(spdlog::level::trace);
+  }
+};
+
+Backend& TheBackend() {
+  static Backend* const backend = new Backend;
+  return *backend;
 }
 
 spdlog::level::level_enum ToBackend(LogLevel level) {
@@ -46,6 +67,38 @@ bool LogEnabled(LogLevel level) {
   return level >= threshold.load(std::memory_order_relaxed) && level != LogLevel::kOff;
 }
 
-void LogLine(LogLevel level, std::string_view text) { Backend().log(ToBackend(level), text); }
+void LogLine(LogLevel level, std::string_view text) {
+  TheBackend().logger.log(ToBackend(level), text);
+}
+
+Result<void> LogToFolder(const std::string& folder) {
+  const auto file = std::filesystem::path(folder) / fmt::format("mooncake.{}.log", getpid());
+  try {
+    std::filesystem::create_directories(folder);
+    auto sink = std::make_shared<spdlog::sinks::rotating_file_sink_mt>(file.string(), kFileMaxBytes,
+                                                                       kOldFiles);
+    sink->set_pattern(kPattern);
+    Backend& backend = TheBackend();
+    backend.standard_error->set_level(spdlog::level::warn);
+    backend.sinks->set_sinks({backend.standard_error, std::move(sink)});
+  } catch (const std::exception& error) {
+    return Fail(ErrorCode::kIo,
+                fmt::format("log to {}: {}; see MC_LOG_DIR", file.string(), error.what()));
+  }
+  return {};
+}
+
+Result<void> InitLoggingFromEnv(const EnvSource& env) {
+  MC_TRY_ASSIGN(const std::string level, EnvChoice("MC_LOG_LEVEL", env));
+  const std::string folder = EnvText("MC_LOG_DIR", env);
+  if (!folder.empty()) {
+    MC_TRY(LogToFolder(folder));
+  }
+  SetLogLevel(level == "TRACE"     ? LogLevel::kTrace
+              : level == "WARNING" ? LogLevel::kWarning
+              : level == "ERROR"   ? LogLevel::kError
+                                   : LogLevel::kInfo);
+  return {};
+}
 
 }  // namespace mooncake

@@ -1,5 +1,5 @@
-// Log lines: MC_LOG_INFO("mounted {} ({} bytes)", name, size). Level and folder come from
-// MC_LOG_LEVEL and MC_LOG_DIR.
+// Log lines: MC_LOG_INFO("mounted {} ({} bytes)", name, size). They go to standard error; programs
+// and bindings call InitLoggingFromEnv() once at their start.
 //
 // Thread-safety: any thread. The back end (spdlog) stays inside log.cc.
 #pragma once
@@ -7,7 +7,11 @@
 #include <fmt/core.h>
 
 #include <cstdint>
+#include <string>
 #include <string_view>
+
+#include "mooncake-common/src/base/env_source.h"
+#include "mooncake-common/src/base/result.h"
 
 namespace mooncake {
 
@@ -17,6 +21,17 @@ enum class LogLevel : std::uint8_t { kTrace, kInfo, kWarning, kError, kOff };
 void SetLogLevel(LogLevel level);
 [[nodiscard]] bool LogEnabled(LogLevel level);
 void LogLine(LogLevel level, std::string_view text);
+
+// Writes all lines to `folder`/mooncake.<pid>.log too, which is made if need be, and only warnings
+// and errors to standard error. At 64 MiB the file is renamed; four old ones are kept.
+//
+// Errors: kIo if the folder or the file cannot be made; everything stays as it was then.
+[[nodiscard]] Result<void> LogToFolder(const std::string& folder);
+
+// Level and folder from MC_LOG_LEVEL and MC_LOG_DIR.
+//
+// Errors: those of the variables and of LogToFolder.
+[[nodiscard]] Result<void> InitLoggingFromEnv(const EnvSource& env = ProcessEnv::Get());
 
 }  // namespace mooncake
 

@@ -1,7 +1,6 @@
 #include "mooncake-common/src/net/reactor.h"
 
 #include <fmt/core.h>
-#include <pthread.h>
 #include <sched.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
@@ -10,8 +9,6 @@
 #include <array>
 #include <atomic>
 #include <cerrno>
-#include <condition_variable>
-#include <csignal>
 #include <limits>
 #include <map>
 #include <system_error>
@@ -20,6 +17,8 @@
 #include <utility>
 #include <vector>
 
+#include "mooncake-common/src/concurrency/cond_var.h"
+#include "mooncake-common/src/concurrency/executor.h"
 #include "mooncake-common/src/concurrency/mutex.h"
 #include "mooncake-common/src/net/socket.h"
 
@@ -68,22 +67,11 @@ class Reactor::Impl {
         return Fail(ErrorCode::kBusy, "start a reactor that was stopped; make a new one");
       }
     }
-    if (thread_.joinable()) {
+    if (started_) {
       return {};
     }
-    // Signals are for the application's threads.
-    sigset_t all;
-    sigset_t before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    try {
-      thread_ = std::thread([this] { Run(); });
-    } catch (const std::system_error& error) {
-      pthread_sigmask(SIG_SETMASK, &before, nullptr);
-      return Fail(ErrorCode::kExhausted, fmt::format("start a reactor's thread: {}", error.what()));
-    }
-    pthread_sigmask(SIG_SETMASK, &before, nullptr);
-    pthread_setname_np(thread_.native_handle(), options_.thread_name);
+    MC_TRY_ASSIGN(thread_, Thread::Start(options_.thread_name, [this] { Run(); }));
+    started_ = true;
     return {};
   }
 
@@ -95,10 +83,8 @@ class Reactor::Impl {
       stopping_ = true;
     }
     Wake();
-    if (thread_.joinable()) {
-      MC_CHECK(thread_.get_id() != std::this_thread::get_id());
-      thread_.join();
-    }
+    MC_CHECK(!InReactorThread());
+    thread_.Join();
   }
 
   Result<WatchId> Watch(int fd, std::uint32_t events, EventCallback callback) {
@@ -243,7 +229,7 @@ class Reactor::Impl {
     }
     while (key != kNoCall && running_key_ == key) {
       ++waiters_;
-      call_ended_.wait(mutex_);
+      call_ended_.Wait(mutex_);
       --waiters_;
     }
   }
@@ -251,7 +237,7 @@ class Reactor::Impl {
   void SetRunning(std::uint64_t key) MC_REQUIRES(mutex_) {
     running_key_ = key;
     if (waiters_ > 0) {
-      call_ended_.notify_all();
+      call_ended_.NotifyAll();
     }
   }
 
@@ -393,7 +379,7 @@ class Reactor::Impl {
   std::vector<Function> batch_;  // The thread's own.
 
   Mutex mutex_;
-  std::condition_variable_any call_ended_;
+  CondVar call_ended_;
   std::vector<Slot> slots_ MC_GUARDED_BY(mutex_);
   std::vector<std::uint32_t> free_ MC_GUARDED_BY(mutex_);
   std::vector<Function> posted_ MC_GUARDED_BY(mutex_);
@@ -406,7 +392,8 @@ class Reactor::Impl {
   bool ended_ MC_GUARDED_BY(mutex_) = false;
 
   Mutex join_mutex_;
-  std::thread thread_ MC_GUARDED_BY(join_mutex_);
+  bool started_ MC_GUARDED_BY(join_mutex_) = false;
+  Thread thread_ MC_GUARDED_BY(join_mutex_);
 };
 
 Reactor::Reactor(Options options) : impl_(std::make_unique<Impl>(options)) {}

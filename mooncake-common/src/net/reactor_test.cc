@@ -231,6 +231,7 @@ TEST_F(ReactorTest, TakesPostsAndTimersFromManyThreads) {
   std::atomic<int> runs{0};
   {
     std::vector<std::jthread> threads;
+    threads.reserve(4);
     for (int t = 0; t < 4; ++t) {
       threads.emplace_back([&] {
         for (int i = 0; i < 500; ++i) {

@@ -1,0 +1,225 @@
+#include "mooncake-store/src/master/eviction/hub.h"
+
+#include <algorithm>
+#include <limits>
+#include <ranges>
+
+namespace mooncake::store {
+
+namespace {
+
+constexpr std::size_t kDrainAbove = 4096;
+constexpr std::int64_t kForever = std::numeric_limits<std::int64_t>::max();
+
+std::uint64_t EarlyGoneKey(ChainKey key, std::uint32_t tag) {
+  return (std::uint64_t{key.slot} << 32U) | tag;
+}
+
+}  // namespace
+
+// Answers the policy from what the ring has told.
+class EvictionHub::Guard final : public SlotGuard {
+ public:
+  Guard(SlotArray<SlotState>& slots, std::int64_t now_ns) : slots_(slots), now_ns_(now_ns) {}
+
+  bool MayGo(Slot slot) override {
+    const std::int64_t until = slots_.At(slot).protected_until_ns;
+    if (until <= now_ns_) {
+      return true;
+    }
+    earliest_ns = std::min(earliest_ns, until);
+    return false;
+  }
+
+  std::int64_t earliest_ns = kForever;
+
+ private:
+  SlotArray<SlotState>& slots_;
+  const std::int64_t now_ns_;
+};
+
+EvictionHub::EvictionHub(std::unique_ptr<EvictionPolicy> policy)
+    : policy_(std::move(policy)), needs_parents_(policy_->NeedsParents()) {}
+
+void EvictionHub::OnChain(const ChainEvent& event, Instant leased_until) {
+  const MutexLock lock(ring_mutex_);
+  ring_.records.push_back(
+      {.count = static_cast<std::uint32_t>(event.keys.size()), .kind = Kind::kChain});
+  ring_.chains.push_back({event, leased_until});
+  ring_.chains.back().event.keys = {};
+  for (const ChainKey& key : event.keys) {
+    ring_.records.push_back({.hash = key.hash, .slot = key.slot, .kind = Kind::kKey});
+  }
+}
+
+void EvictionHub::OnPuts(std::span<const Put> puts, std::span<const Placement> placements) {
+  const MutexLock lock(ring_mutex_);
+  for (const Put& put : puts) {
+    ring_.records.push_back({.hash = put.key.hash,
+                             .until_ns = static_cast<std::int64_t>(put.parent.hash),
+                             .slot = put.key.slot,
+                             .parent = put.parent.slot,
+                             .count = put.placement_count,
+                             .kind = Kind::kPut,
+                             .pin = put.pin});
+    for (const Placement& placement :
+         placements.subspan(put.first_placement, put.placement_count)) {
+      ring_.records.push_back(
+          {.parent = placement.segment, .count = placement.units, .kind = Kind::kPlacement});
+    }
+  }
+}
+
+void EvictionHub::OnReady(std::span<const ChainKey> keys) {
+  const MutexLock lock(ring_mutex_);
+  for (const ChainKey& key : keys | std::views::reverse) {
+    ring_.records.push_back({.hash = key.hash, .slot = key.slot, .kind = Kind::kReady});
+  }
+}
+
+void EvictionHub::OnPin(ChainKey key, PinClass pin) {
+  const MutexLock lock(ring_mutex_);
+  ring_.records.push_back({.hash = key.hash, .slot = key.slot, .kind = Kind::kPin, .pin = pin});
+}
+
+void EvictionHub::OnLease(ChainKey key, Instant leased_until) {
+  const MutexLock lock(ring_mutex_);
+  ring_.records.push_back({.hash = key.hash,
+                           .until_ns = leased_until.time_since_epoch().count(),
+                           .slot = key.slot,
+                           .kind = Kind::kLease});
+}
+
+void EvictionHub::OnGone(std::span<const ChainKey> keys) {
+  const MutexLock lock(ring_mutex_);
+  for (const ChainKey& key : keys) {
+    ring_.records.push_back({.hash = key.hash, .slot = key.slot, .kind = Kind::kGone});
+  }
+}
+
+void EvictionHub::DrainIfGrown() {
+  {
+    const MutexLock lock(ring_mutex_);
+    if (ring_.records.size() < kDrainAbove) {
+      return;
+    }
+  }
+  const MutexLock lock(policy_mutex_);
+  Drain();
+}
+
+EvictionHub::SlotState* EvictionHub::StateOf(ChainKey key) {
+  SlotState* state = key.slot == kNoSlot ? nullptr : slots_.Find(key.slot);
+  return state == nullptr || state->tag != TagOf(key.hash) ? nullptr : state;
+}
+
+void EvictionHub::Drain() {
+  {
+    const MutexLock lock(ring_mutex_);
+    std::swap(draining_, ring_);
+  }
+  std::size_t next_chain = 0;
+  for (std::size_t at = 0; at < draining_.records.size();) {
+    const Record& record = draining_.records[at];
+    if (record.kind == Kind::kChain) {
+      at = PlayChain(at, draining_.chains[next_chain++]);
+    } else if (record.kind == Kind::kPut) {
+      at = PlayPut(at);
+    } else {
+      PlayOther(record);
+      ++at;
+    }
+  }
+  draining_.records.clear();
+  draining_.chains.clear();
+  if (draining_.records.capacity() > kDrainAbove * 8) {
+    draining_ = {};
+  }
+}
+
+std::size_t EvictionHub::PlayChain(std::size_t at, const ChainHeader& chain) {
+  constexpr std::size_t kAhead = 6;
+  const std::size_t end = at + 1 + draining_.records[at].count;
+  const std::int64_t until = chain.leased_until.time_since_epoch().count();
+  keys_.clear();
+  for (++at; at < end; ++at) {
+    if (at + kAhead < end && draining_.records[at + kAhead].slot != kNoSlot) {
+      __builtin_prefetch(slots_.Find(draining_.records[at + kAhead].slot));
+    }
+    ChainKey key{draining_.records[at].hash, draining_.records[at].slot};
+    if (SlotState* state = StateOf(key)) {
+      state->protected_until_ns = std::max(state->protected_until_ns, until);
+    } else {
+      key.slot = kNoSlot;
+    }
+    keys_.push_back(key);
+  }
+  ChainEvent event = chain.event;
+  event.keys = keys_;
+  policy_->OnChain(event);
+  return end;
+}
+
+std::size_t EvictionHub::PlayPut(std::size_t at) {
+  const Record put = draining_.records[at];
+  const std::size_t end = at + 1 + put.count;
+  const ChainKey key{put.hash, put.slot};
+  if (early_gone_.erase(EarlyGoneKey(key, TagOf(key.hash))) > 0) {
+    return end;
+  }
+  placements_.clear();
+  for (++at; at < end; ++at) {
+    placements_.push_back({draining_.records[at].parent, draining_.records[at].count});
+  }
+  const ChainKey parent{static_cast<std::uint64_t>(put.until_ns), put.parent};
+  slots_.Add(put.slot) = {.protected_until_ns = kForever, .tag = TagOf(put.hash)};
+  policy_->OnPut({.slot = put.slot,
+                  .parent = StateOf(parent) == nullptr ? kNoSlot : put.parent,
+                  .hash = put.hash,
+                  .pin = put.pin,
+                  .placements = placements_});
+  return end;
+}
+
+void EvictionHub::PlayOther(const Record& record) {
+  const ChainKey key{record.hash, record.slot};
+  SlotState* state = StateOf(key);
+  if (state == nullptr) {
+    if (record.kind == Kind::kGone) {
+      early_gone_.insert(EarlyGoneKey(key, TagOf(key.hash)));
+    }
+    return;
+  }
+  switch (record.kind) {
+    case Kind::kReady:
+      state->protected_until_ns = 0;
+      policy_->OnReady(record.slot);
+      break;
+    case Kind::kPin:
+      policy_->OnPin(record.slot, record.pin);
+      break;
+    case Kind::kLease:
+      state->protected_until_ns = std::max(state->protected_until_ns, record.until_ns);
+      break;
+    case Kind::kGone:
+      policy_->OnGone(record.slot);
+      slots_.Remove(record.slot);
+      break;
+    default:
+      break;
+  }
+}
+
+std::optional<Instant> EvictionHub::Pick(const PickRequest& request, Instant now,
+                                         std::vector<Slot>& out) {
+  const MutexLock lock(policy_mutex_);
+  Drain();
+  Guard guard(slots_, now.time_since_epoch().count());
+  policy_->Pick(request, guard, out);
+  if (guard.earliest_ns == kForever) {
+    return std::nullopt;
+  }
+  return Instant(Duration(guard.earliest_ns));
+}
+
+}  // namespace mooncake::store

@@ -1,0 +1,121 @@
+// The seam of eviction policies: what a policy hears, and what it is asked.
+//
+// There is one policy a master, above the shards. It decides only; the shards drop. It knows
+// objects by slot, a small number that stays with an object for its life and may then be given to
+// another.
+//
+// Thread-safety: none; EvictionHub calls it from one thread at a time, in the order of the events.
+// Determinism:   no clock, no randomness but an Rng given at construction: equal events, equal
+// picks. Ownership:     spans lend for the call.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "mooncake-store/src/protocol/replicas.h"
+
+namespace mooncake::store {
+
+using Slot = std::uint32_t;
+inline constexpr Slot kNoSlot = 0xffffffff;
+
+// A set of segments.
+class SegmentMask {
+ public:
+  void Add(SegmentNumber number) {
+    if (words_.size() <= number / 64) {
+      words_.resize(number / 64 + 1);
+    }
+    words_[number / 64] |= std::uint64_t{1} << (number % 64);
+  }
+  [[nodiscard]] bool Has(SegmentNumber number) const {
+    return number / 64 < words_.size() && ((words_[number / 64] >> (number % 64)) & 1U) != 0;
+  }
+  [[nodiscard]] bool Empty() const {
+    return std::ranges::all_of(words_, [](std::uint64_t word) { return word == 0; });
+  }
+  void Clear() { words_.clear(); }
+
+ private:
+  std::vector<std::uint64_t> words_;
+};
+
+enum class PinClass : std::uint8_t { kNone, kSoft, kHard };
+
+// A key of a lookup.
+struct ChainKey {
+  std::uint64_t hash = 0;  // Of tenant and key.
+  Slot slot = kNoSlot;     // kNoSlot: not resident.
+};
+
+// A lookup of several keys in order: each is of use only together with those before it. A call that
+// was cut into windows comes as several events with one chain id and growing positions.
+struct ChainEvent {
+  std::uint64_t client = 0;  // Some hash of the client's identity.
+  std::uint64_t chain_id = 0;
+  std::uint32_t position = 0;  // Of keys[0] in the call.
+  std::uint32_t total = 0;     // Keys of the call; at least position + keys.size().
+  std::span<const ChainKey> keys;
+};
+
+// Bytes that an object takes on one segment, in units of 64.
+struct Placement {
+  SegmentNumber segment = 0;
+  std::uint32_t units = 0;
+};
+
+struct PutEvent {
+  Slot slot = kNoSlot;
+  Slot parent = kNoSlot;  // The key before it in its chain, if resident.
+  std::uint64_t hash = 0;
+  PinClass pin = PinClass::kNone;
+  std::span<const Placement> placements;  // One a segment.
+};
+
+// Says which objects may go now: not leased, not being written.
+class SlotGuard {
+ public:
+  [[nodiscard]] virtual bool MayGo(Slot slot) = 0;
+
+ protected:
+  ~SlotGuard() = default;
+};
+
+struct PickRequest {
+  const SegmentMask* segments = nullptr;  // Where space is needed.
+  std::uint64_t bytes = 0;                // How much.
+  bool soft_pinned_too = false;           // Hard-pinned objects never go.
+  Slot keep = kNoSlot;                    // Not this one: the parent of what space is made for.
+};
+
+class EvictionPolicy {
+ public:
+  virtual ~EvictionPolicy() = default;
+
+  // Whether PutEvent::parent is worth finding out.
+  [[nodiscard]] virtual bool NeedsParents() const = 0;
+
+  // Keys were looked up; those resident are now leased. A get after its lookup comes as well.
+  virtual void OnChain(const ChainEvent& event) = 0;
+
+  // An object has got its slot and space; its bytes are on their way. In the order of the keys.
+  virtual void OnPut(const PutEvent& event) = 0;
+
+  // Its bytes are there: from now on it may be picked. In reverse order of the keys of a batch, so
+  // that who orders by time keeps the heads of chains longest.
+  virtual void OnReady(Slot slot) = 0;
+
+  virtual void OnPin(Slot slot, PinClass pin) = 0;
+
+  // The slot is free; it may come back for another object.
+  virtual void OnGone(Slot slot) = 0;
+
+  // Appends objects whose removal frees `bytes` on `segments`, best victim first; fewer when no
+  // more may go. Does not remove them: OnGone follows for those that were.
+  virtual void Pick(const PickRequest& request, SlotGuard& guard, std::vector<Slot>& out) = 0;
+};
+
+}  // namespace mooncake::store
