@@ -5,6 +5,7 @@
 #include <flatbuffers/flatbuffers.h>
 
 #include <cstdint>
+#include <cstring>
 #include <string_view>
 #include <vector>
 
@@ -83,7 +84,8 @@ Offset<Texts> WriteTexts(Builder& builder, const std::vector<Text>& texts) {
   std::uint8_t* bytes = nullptr;
   const auto all = builder.CreateUninitializedVector(total, &bytes);
   for (const Text& text : texts) {
-    bytes = std::copy(text.begin(), text.end(), bytes);
+    std::copy_n(text.data(), text.size(), reinterpret_cast<char*>(bytes));
+    bytes += text.size();
   }
   std::uint32_t* lengths = nullptr;
   const auto cuts = builder.CreateUninitializedVector(texts.size(), &lengths);
