@@ -47,7 +47,8 @@ bool WaitFor(int fd, short events, Instant deadline) {
 Result<UniqueFd> Connect(const SocketAddress& address, Instant deadline) {
   MC_TRY_ASSIGN(UniqueFd fd, SocketConnect(address));
   if (!WaitFor(fd.get(), POLLOUT, deadline)) {
-    return Fail(ErrorCode::kTimeout, address.ToString() + ": no answer");
+    return Fail(ErrorCode::kUnavailable,
+                address.ToString() + ": no answer in time; is the host up and the way open?");
   }
   int reason = 0;
   socklen_t length = sizeof reason;
@@ -202,6 +203,11 @@ Result<void> HandshakeClient::Probe(const std::string& host, std::uint16_t port)
                 fmt::format("probe {}: the reply is not JSON", FormatHostPort(host, port)));
   }
   return {};
+}
+
+Result<std::string> HandshakeClient::AskName(const std::string& host, std::uint16_t port) const {
+  MC_TRY_ASSIGN(const std::string reply, Call(host, port, HandshakeType::kProbe, kNameRequest));
+  return DecodeNameReply(reply);
 }
 
 }  // namespace mooncake::transfer

@@ -31,7 +31,8 @@ class HandshakeClient {
   explicit HandshakeClient(HandshakeClientOptions options = {}) : options_(options) {}
 
   // Errors of all calls: kDns; kUnavailable: nobody listens there, or the peer closed without an
-  // answer; kTimeout; kMalformed: the answer is none. The message names the peer.
+  // answer; kTimeout: connected, but silent; kMalformed: the answer is none. The message names the
+  // peer.
 
   // The peer's descriptor. `own` is ours; the peer ignores its content.
   //
@@ -45,6 +46,9 @@ class HandshakeClient {
                                         const Notification& notification) const;
 
   [[nodiscard]] Result<void> Probe(const std::string& host, std::uint16_t port) const;
+
+  // Probes, and asks which segment answers; empty when the peer does not tell.
+  [[nodiscard]] Result<std::string> AskName(const std::string& host, std::uint16_t port) const;
 
   // One request, one reply; the body of the reply.
   [[nodiscard]] Result<std::string> Call(const std::string& host, std::uint16_t port,

@@ -92,6 +92,20 @@ bool IsHandshakeJson(std::string_view text) {
   return !IsTooDeep(text) && nlohmann::json::accept(text);
 }
 
+bool WantsName(std::string_view request) {
+  const auto document = ReadJsonObject(request, request.size(), "probe");
+  return document && document->contains("want_name");
+}
+
+std::string EncodeNameReply(std::string_view name) {
+  return WriteJson({{"name", name}, {"status", "success"}});
+}
+
+Result<std::string> DecodeNameReply(std::string_view json) {
+  MC_TRY_ASSIGN(const nlohmann::json document, ReadJsonObject(json, json.size(), "probe reply"));
+  return ReadString(document, "name", "");
+}
+
 Result<std::string> EncodeNotification(const Notification& notification) {
   const nlohmann::json document = {{"name", notification.name},
                                    {"notify_msg", notification.message}};

@@ -68,6 +68,14 @@ inline constexpr std::string_view kProbeRequest = "{}";
 inline constexpr std::string_view kProbeReply = R"({"status":"success"})";
 inline constexpr std::string_view kNotifyAccepted = R"({"name":"","notify_msg":"success"})";
 inline constexpr std::string_view kNotifyRefused = R"({"name":"","notify_msg":""})";
+// Asks who answers as well. Peers that do not know the question answer as to any probe; those that
+// do add a "name".
+inline constexpr std::string_view kNameRequest = R"({"want_name":true})";
+[[nodiscard]] bool WantsName(std::string_view request);
+[[nodiscard]] std::string EncodeNameReply(std::string_view name);
+// The name in a reply to a probe; empty when the peer does not tell. Errors: kMalformed.
+[[nodiscard]] Result<std::string> DecodeNameReply(std::string_view json);
+
 // What a metadata request gets where descriptors lie in a central store.
 inline constexpr std::string_view kNoDescriptor = "null";
 // What an engine without queue pairs answers to a connection request.

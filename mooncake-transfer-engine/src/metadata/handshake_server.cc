@@ -64,6 +64,9 @@ std::optional<std::string> AnswerHandshake(const HandshakeMessage& request,
                                                : kNotifyRefused);
     }
     case HandshakeType::kProbe:
+      if (WantsName(request.json)) {
+        return EncodeHandshake(request.type, EncodeNameReply(handlers.name()));
+      }
       return EncodeHandshake(request.type, kProbeReply);
   }
   return std::nullopt;

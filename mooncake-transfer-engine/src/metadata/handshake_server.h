@@ -29,6 +29,8 @@ namespace mooncake::transfer {
 struct HandshakeHandlers {
   // The local descriptor as JSON, or kNoDescriptor.
   std::function<std::string()> describe;
+  // The local segment's name, for probes that ask for it.
+  std::function<std::string()> name;
   // Takes a notification; false = refused, the queue is full.
   std::function<bool(Notification)> notify;
   // Answers a request to connect queue pairs; by default as an engine that has none.

@@ -80,6 +80,35 @@ class RawPeer {
   UniqueFd fd_;
 };
 
+// A server that reads a request and then does `reply`.
+class BadServer {
+ public:
+  explicit BadServer(std::function<void(int fd)> reply)
+      : listener_(SocketListen("127.0.0.1", 0).value()), thread_([this, reply = std::move(reply)] {
+          pollfd entry{.fd = listener_.get(), .events = POLLIN, .revents = 0};
+          if (poll(&entry, 1, kHangMs) != 1) {
+            return;
+          }
+          const UniqueFd fd = SocketAccept(listener_.get(), nullptr).value();
+          std::array<std::byte, 4096> buffer;
+          entry.fd = fd.get();
+          if (poll(&entry, 1, kHangMs) == 1) {
+            (void)SocketRead(fd.get(), std::span(buffer));
+          }
+          reply(fd.get());
+        }) {}
+  ~BadServer() { thread_.join(); }
+  [[nodiscard]] std::uint16_t port() const { return LocalPort(listener_.get()).value(); }
+
+ private:
+  UniqueFd listener_;
+  std::thread thread_;
+};
+
+void Write(int fd, std::string_view bytes) {
+  (void)SocketWrite(fd, std::as_bytes(std::span(bytes)));
+}
+
 SegmentDescriptor Descriptor(const std::string& name) {
   return {.name = name,
           .buffers = {{.name = name, .address = 4096, .length_bytes = 8}},
@@ -102,6 +131,7 @@ class Handshake : public testing::Test {
     server_ = std::make_unique<HandshakeServer>(
         reactor_, options,
         HandshakeHandlers{.describe = [this] { return describe_; },
+                          .name = [] { return std::string("peer"); },
                           .notify = [this](Notification n) { return queue_.Push(std::move(n)); }});
     Rng rng(1);
     const auto started = server_->Start(rng);
@@ -302,6 +332,14 @@ TEST_F(Handshake, FetchesWhatThePeerDescribes) {
   EXPECT_EQ(fetched->name, "peer");
 }
 
+TEST_F(Handshake, TellsItsNameToWhoAsks) {
+  const std::uint16_t port = Serve();
+  EXPECT_EQ(HandshakeClient().AskName("127.0.0.1", port), "peer");
+  const BadServer old(
+      [](int fd) { Write(fd, EncodeHandshake(HandshakeType::kProbe, kProbeReply)); });
+  EXPECT_EQ(HandshakeClient().AskName("127.0.0.1", old.port()), "");
+}
+
 TEST_F(Handshake, SaysThatAPeerUsesACentralStore) {
   describe_ = kNoDescriptor;
   const std::uint16_t port = Serve();
@@ -344,35 +382,6 @@ TEST_F(Handshake, StopsAfterItsReactorDid) {
   reactor_.Stop();
   server_->Stop();
   EXPECT_EQ(silent.ReadToEnd(), "");
-}
-
-// A server that reads a request and then does `reply`.
-class BadServer {
- public:
-  explicit BadServer(std::function<void(int fd)> reply)
-      : listener_(SocketListen("127.0.0.1", 0).value()), thread_([this, reply = std::move(reply)] {
-          pollfd entry{.fd = listener_.get(), .events = POLLIN, .revents = 0};
-          if (poll(&entry, 1, kHangMs) != 1) {
-            return;
-          }
-          const UniqueFd fd = SocketAccept(listener_.get(), nullptr).value();
-          std::array<std::byte, 4096> buffer;
-          entry.fd = fd.get();
-          if (poll(&entry, 1, kHangMs) == 1) {
-            (void)SocketRead(fd.get(), std::span(buffer));
-          }
-          reply(fd.get());
-        }) {}
-  ~BadServer() { thread_.join(); }
-  [[nodiscard]] std::uint16_t port() const { return LocalPort(listener_.get()).value(); }
-
- private:
-  UniqueFd listener_;
-  std::thread thread_;
-};
-
-void Write(int fd, std::string_view bytes) {
-  (void)SocketWrite(fd, std::as_bytes(std::span(bytes)));
 }
 
 TEST(HandshakeClient, NamesWhatIsWrongWithAReply) {

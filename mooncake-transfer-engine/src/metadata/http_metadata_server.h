@@ -27,8 +27,8 @@ class HttpMetadataServer {
  public:
   explicit HttpMetadataServer(HttpMetadataLimits limits = {}) : limits_(limits) {}
 
-  // Registers /metadata and /health. Before the HTTP server starts. A descriptor takes about 80 bytes
-  // a buffer, so give the server a limit on bodies for the largest engine that is expected.
+  // Registers /metadata and /health. Before the HTTP server starts. A descriptor takes about 80
+  // bytes a buffer, so give the server a limit on bodies for the largest engine that is expected.
   void Attach(HttpServer& server);
 
   // Answers a request to /metadata of any method.
