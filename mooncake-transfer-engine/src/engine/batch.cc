@@ -267,7 +267,9 @@ Result<void> Batch::Append(BatchId id, std::span<const TransferRequest> requests
       Settle();
       return {};
     }
+    ++waiters_;
     Pump();
+    --waiters_;
     if (attended || open_tasks_ == 0) {
       return {};
     }
@@ -340,6 +342,31 @@ Result<Error> Batch::TaskError(BatchId id, std::size_t index) {
 Result<void> Batch::Wait(BatchId id, Duration timeout) {
   const Guard guard(*this);
   MC_TRY(CheckId(id));
+  if (open_tasks_ == 0 && bad_tasks_ == 0) {
+    return {};
+  }
+  ++waiters_;
+  auto outcome = WaitUntilSettled(id, timeout);
+  --waiters_;
+  // Others may have counted on this thread to drive what they share.
+  for (std::size_t i = 0; i < uses_.size(); ++i) {
+    if (uses_[i].path->inflight_bytes.load(std::memory_order_relaxed) != 0) {
+      const std::shared_ptr<PeerView> view = uses_[i].view;
+      Endpoint& endpoint = *uses_[i].path->endpoint;
+      mutex_.unlock();
+      endpoint.Release();
+      mutex_.lock();
+    }
+  }
+  MC_TRY(outcome);
+  MC_TRY(CheckId(id));
+  if (bad_tasks_ != 0) {
+    return std::unexpected(ErrorOf(first_bad_));
+  }
+  return {};
+}
+
+Result<void> Batch::WaitUntilSettled(BatchId id, Duration timeout) {
   std::optional<Instant> deadline;
   std::optional<Instant> idle_since;
   std::uint32_t busy_polls = 0;
@@ -375,9 +402,6 @@ Result<void> Batch::Wait(BatchId id, Duration timeout) {
       Sleep(now, deadline);
       MC_TRY(CheckId(id));
     }
-  }
-  if (bad_tasks_ != 0) {
-    return std::unexpected(ErrorOf(first_bad_));
   }
   return {};
 }

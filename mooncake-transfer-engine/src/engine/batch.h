@@ -191,6 +191,7 @@ class Batch final : public SliceSink {
   void AbortStalled(Instant now) MC_REQUIRES(mutex_);
   void RetryDue(Instant now, bool may_fetch) MC_REQUIRES(mutex_);
   void AdoptView(Target& target) MC_REQUIRES(mutex_);
+  [[nodiscard]] Result<void> WaitUntilSettled(BatchId id, Duration timeout) MC_REQUIRES(mutex_);
   void Sleep(Instant now, std::optional<Instant> deadline) MC_REQUIRES(mutex_);
   void Poll() MC_REQUIRES(mutex_);
   [[nodiscard]] Error ErrorOf(std::uint32_t task) const MC_REQUIRES(mutex_);
@@ -230,6 +231,8 @@ class Batch final : public SliceSink {
 
   bool pumping_ MC_GUARDED_BY(mutex_) = false;
   bool again_ MC_GUARDED_BY(mutex_) = false;
+  std::uint32_t waiters_ MC_GUARDED_BY(mutex_) = 0;  // Threads that drive: in Wait, or about to be.
+  bool release_due_ MC_GUARDED_BY(mutex_) = false;   // Posted where nobody may be driving.
   std::uint32_t sleepers_ MC_GUARDED_BY(mutex_) = 0;
   std::uint64_t ends_ MC_GUARDED_BY(mutex_) = 0;      // Calls of OnDone and OnFailed.
   std::uint64_t progress_ MC_GUARDED_BY(mutex_) = 0;  // Calls of OnDone.

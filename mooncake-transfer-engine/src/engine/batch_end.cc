@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <utility>
+#include <vector>
 
 #include "mooncake-common/src/base/log.h"
 #include "mooncake-transfer-engine/src/engine/batch.h"
@@ -299,20 +300,23 @@ void Batch::AbortStalled(Instant now) {
     return;
   }
   stalled_since_ = now;
-  aborting_ = true;
-  for (std::size_t i = 0; i < uses_.size(); ++i) {
-    if (uses_[i].outstanding == 0 &&
-        uses_[i].path->inflight_bytes.load(std::memory_order_relaxed) == 0) {
-      continue;
+  // Chosen before the first Abort: what that sends to another path must not be aborted there.
+  std::vector<std::pair<std::shared_ptr<PeerView>, Path*>> stalled;
+  for (const Use& use : uses_) {
+    if (use.outstanding != 0 ||
+        (HasWork() && use.path->inflight_bytes.load(std::memory_order_relaxed) != 0)) {
+      stalled.emplace_back(use.view, use.path);
     }
-    const std::shared_ptr<PeerView> view = uses_[i].view;
-    Path& path = *uses_[i].path;
-    mutex_.unlock();
-    path.endpoint->Abort(Error{
+  }
+  aborting_ = true;
+  for (const auto& [view, path] : stalled) {
+    const Error why{
         .code = ErrorCode::kTimeout,
-        .message = fmt::format("no byte moved to or from segment {} for {} ms; the peer is "
-                               "stopped or unreachable",
-                               view->descriptor().name, context_.stall_limit.count() / 1'000'000)});
+        .message = fmt::format("no byte moved to or from segment {} for {} ms; the "
+                               "peer is stopped or unreachable",
+                               view->descriptor().name, context_.stall_limit.count() / 1'000'000)};
+    mutex_.unlock();
+    path->endpoint->Abort(why);
     mutex_.lock();
   }
   aborting_ = false;

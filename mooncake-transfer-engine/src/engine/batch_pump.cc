@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <utility>
 
 #include "mooncake-transfer-engine/src/engine/batch.h"
 #include "mooncake-transfer-engine/src/engine/slice_plan.h"
@@ -169,6 +170,7 @@ bool Batch::PostReady(Target& target) {
     }
     const std::shared_ptr<PeerView> view = target.view;  // Keeps the endpoint while unlocked.
     const std::uint16_t use = UseOf(view, *path);
+    release_due_ = release_due_ || (waiters_ == 0 && uses_[use].outstanding == 0);
     uses_[use].outstanding += static_cast<std::uint32_t>(count);
     for (std::size_t i = 0; i < count; ++i) {
       static_cast<EngineSlice*>(run[i])->use = use;
@@ -230,6 +232,9 @@ void Batch::Pump() {
     }
   } while (again_);
   pumping_ = false;
+  if (std::exchange(release_due_, false) && waiters_ == 0) {
+    ReleaseAll();
+  }
 }
 
 void Batch::Nudge() {
