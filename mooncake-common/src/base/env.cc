@@ -267,6 +267,11 @@ std::string DumpEnvReference() {
                                                                : std::string()),
                         cell(Allowed(row)), cell(std::string(row.meaning)));
   }
+  text += "\nKnown and without effect in this build:";
+  for (const std::string_view name : EnvNamesWithoutEffect()) {
+    text += fmt::format("\n`{}`", name);
+  }
+  text += '\n';
   return text;
 }
 

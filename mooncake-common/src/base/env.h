@@ -76,7 +76,7 @@ class EnvName {
 // Logs those of the process as warnings, at the first call only.
 void WarnOfUnreadEnvOnce();
 
-// The table in Markdown, as it stands in the documentation.
+// The table in Markdown, as it stands in the documentation; then the names that have no effect.
 [[nodiscard]] std::string DumpEnvReference();
 
 }  // namespace mooncake

@@ -14,11 +14,9 @@
 namespace mooncake {
 namespace {
 
-using Names = std::string_view;
-
 // Mooncake's variables for what this build does not have (RDMA, accelerators, other metadata
 // servers), or decides by itself (pooling, threads). A trailing '*' stands for any ending.
-constexpr auto kWithoutEffect = std::to_array<Names>({
+constexpr auto kWithoutEffect = std::to_array<std::string_view>({
     "MC_AUTO_GID_MAX_RETRIES",
     "MC_CONN_PAUSE_TTL_MS",
     "MC_CUSTOM_TOPO_JSON",
@@ -96,12 +94,13 @@ constexpr auto kWithoutEffect = std::to_array<Names>({
     "MC_YLT_LOG_LEVEL",
 });
 
-// Read by Mooncake's test programs and samples, for themselves.
-constexpr auto kOfTests = std::to_array<Names>({
+// Read by test programs and samples, for themselves.
+constexpr auto kOfTests = std::to_array<std::string_view>({
     "MC_INITIATOR_*",
     "MC_LOCAL_SERVER_NAME",
     "MC_METADATA_SERVER",
     "MC_RUST_TE_*",
+    "MC_SIM_*",
     "MC_TARGET_*",
     "MC_TEST_*",
 });
@@ -145,6 +144,8 @@ std::string_view Nearest(std::string_view name) {
 }
 
 }  // namespace
+
+std::span<const std::string_view> EnvNamesWithoutEffect() { return kWithoutEffect; }
 
 std::optional<std::string> UnreadEnvNote(std::string_view name) {
   const auto matches = [name](std::string_view pattern) { return Matches(pattern, name); };

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -13,5 +14,9 @@ namespace mooncake {
 // The sentence for one variable that is set; nullopt if it is read here, belongs to the tests of
 // Mooncake, or does not begin with MC_.
 [[nodiscard]] std::optional<std::string> UnreadEnvNote(std::string_view name);
+
+// Mooncake's variables that are accepted and do nothing here, sorted; a trailing '*' stands for any
+// ending.
+[[nodiscard]] std::span<const std::string_view> EnvNamesWithoutEffect();
 
 }  // namespace mooncake
