@@ -1,5 +1,6 @@
-// Allocate and Free are one compare-and-swap each on the list's head. Good: below 40 ns for the
-// pair on one thread, several times less than new and delete of an object that owns memory.
+// Allocate and Free are three atomic operations on one thread's warm lines. Good: no dearer than
+// new and delete of a small object (about 30 ns of CPU for the pair), with a bound and stale
+// handles caught on top.
 #include <benchmark/benchmark.h>
 
 #include <memory>
