@@ -170,6 +170,17 @@ TEST_F(HttpClientTest, ComesBackAfterTheServerWasRestarted) {
   EXPECT_EQ(client.Get(url_)->status, 404);
 }
 
+TEST_F(HttpClientTest, NoticesThatAKeptConnectionIsClosedBeforeItSendsAPost) {
+  HttpClient client(Patient());
+  ASSERT_TRUE(client.Get(url_));
+  server_.Stop();
+  HttpServer again({.host = "127.0.0.1", .port = server_.port()});
+  ASSERT_TRUE(again.Start());
+  const auto response = client.Post(url_, "text/plain", "once");
+  ASSERT_TRUE(response) << response.error().ToString();
+  EXPECT_EQ(client.connections_opened(), 2);
+}
+
 TEST_F(HttpClientTest, ReachesALocalNameAndAnIpv6Address) {
   HttpServer any({.host = "::"});
   ASSERT_TRUE(any.Start());
@@ -216,16 +227,18 @@ TEST(HttpClient, DoesNotSendAPostTwice) {
 }
 
 TEST(HttpClient, DoesNotReuseAConnectionThatTheServerWillClose) {
-  ScriptedServer server({{"HTTP/1.1 200 OK\r\nContent-Length: 1\r\nConnection: close\r\n\r\na"},
-                         {"HTTP/1.1 200 OK\r\n\r\nto the end"},
-                         // Bytes after the answer: whose are they?
-                         {"HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\nbHTTP/1.1 500 Late\r\n\r\n"},
-                         {kOk}});
+  ScriptedServer server(
+      {{"HTTP/1.1 200 OK\r\nContent-Length: 1\r\nConnection: close\r\n\r\na"},
+       {"HTTP/1.1 200 OK\r\n\r\nto the end"},
+       // Bytes after the answer: whose are they?
+       {"HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\nbHTTP/1.1 500 Late\r\n\r\n", kOk},
+       {kOk}});
   HttpClient client(Patient());
   EXPECT_EQ(client.Get(server.Url())->body, "a");
   EXPECT_EQ(client.Get(server.Url())->body, "to the end");
   EXPECT_EQ(client.Get(server.Url())->body, "b");
   EXPECT_EQ(client.Get(server.Url())->body, "ok");
+  EXPECT_EQ(client.connections_opened(), 4);
 }
 
 TEST(HttpClient, ReportsAnswersThatAreNoneCutOrTooLarge) {

@@ -38,7 +38,6 @@ class MessageFeeder {
 
   void Restart() {
     pending_.clear();
-    header_used_bytes_ = 0;
     parser_.emplace();
     parser_->eager(true);
     parser_->header_limit(static_cast<std::uint32_t>(limits_.header_bytes));
@@ -55,8 +54,7 @@ class MessageFeeder {
     }
     std::string_view input = joined ? std::string_view(pending_) : bytes;
     boost::beast::error_code error;
-    const std::size_t used = parser_->put(boost::asio::buffer(input.data(), input.size()), error);
-    input.remove_prefix(used);
+    input.remove_prefix(parser_->put(boost::asio::buffer(input.data(), input.size()), error));
     ParseState state = StateOf(error);
     if (state == ParseState::kComplete && !parser_->is_done()) {
       state = ParseState::kNeedMore;
@@ -68,15 +66,10 @@ class MessageFeeder {
       return {.consumed_bytes = bytes.size() - std::min(input.size(), bytes.size()),
               .state = state};
     }
-    // Beast's own limit counts anew with each call, and bounds neither the line before a chunk nor
-    // the trailer.
-    header_used_bytes_ += parser_->is_header_done() ? 0 : used;
-    if (header_used_bytes_ + input.size() > limits_.header_bytes) {
+    // Beast bounds a header, but neither the line before a chunk nor the trailer.
+    if (input.size() > limits_.header_bytes) {
       explanation_ = "the header, a chunk's header or the trailer exceeds the limit";
       return {.consumed_bytes = bytes.size(), .state = ParseState::kHeaderTooLarge};
-    }
-    if (parser_->is_header_done()) {
-      header_used_bytes_ = 0;
     }
     if (joined) {
       pending_.erase(0, pending_.size() - input.size());
@@ -102,7 +95,6 @@ class MessageFeeder {
   const HttpLimits limits_;
   std::optional<Parser> parser_;
   std::string pending_;
-  std::size_t header_used_bytes_ = 0;
   std::string explanation_;
 };
 

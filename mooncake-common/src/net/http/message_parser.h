@@ -15,8 +15,8 @@
 namespace mooncake {
 
 struct HttpLimits {
-  // Request or status line and all fields; also what one chunk's extensions or the trailer may
-  // take.
+  // The request or status line, and again all fields; also the line before a chunk, and the
+  // trailer.
   std::size_t header_bytes = 16 << 10;
   std::size_t body_bytes = 1 << 20;
 };
