@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 #include <limits>
 #include <optional>
 #include <utility>
@@ -16,6 +17,24 @@ using nlohmann::json;
 
 constexpr std::uint32_t kExtensionVersion = 1;
 constexpr std::uint64_t kU64Max = std::numeric_limits<std::uint64_t>::max();
+
+// The document's beginning. Written without a tree of values, for there may be thousands of buffers
+// and a server's thread may be the one that writes.
+std::string EncodeBuffers(const std::vector<BufferDescriptor>& buffers) {
+  std::string text = R"({"buffers":[)";
+  std::string_view name;  // Usually the same for all.
+  std::string quoted_name = "\"\"";
+  for (const BufferDescriptor& buffer : buffers) {
+    if (buffer.name != name) {
+      name = buffer.name;
+      quoted_name = WriteJson(name);
+    }
+    fmt::format_to(std::back_inserter(text), R"({}{{"addr":{},"length":{},"name":{}}})",
+                   text.back() == '[' ? "" : ",", buffer.address, buffer.length_bytes, quoted_name);
+  }
+  text += ']';
+  return text;
+}
 
 json EncodeExtension(const SegmentDescriptor& descriptor) {
   const PeerExtension& extension = *descriptor.extension;
@@ -190,13 +209,7 @@ Result<SegmentDescriptor> ReadDescriptor(const json& document) {
 }  // namespace
 
 std::string EncodeDescriptor(const SegmentDescriptor& descriptor) {
-  json buffers = json::array();
-  for (const BufferDescriptor& buffer : descriptor.buffers) {
-    buffers.push_back(
-        {{"addr", buffer.address}, {"length", buffer.length_bytes}, {"name", buffer.name}});
-  }
-  json document = {{"buffers", std::move(buffers)},
-                   {"name", descriptor.name},
+  json document = {{"name", descriptor.name},
                    {"protocol", descriptor.protocol},
                    {"rdma_server_name", descriptor.rdma_server_name},
                    {"tcp_data_port", descriptor.tcp_data_port},
@@ -208,7 +221,8 @@ std::string EncodeDescriptor(const SegmentDescriptor& descriptor) {
   if (descriptor.extension) {
     document["mooncake_ext"] = EncodeExtension(descriptor);
   }
-  return WriteJson(document);
+  // "buffers" sorts before all other keys.
+  return EncodeBuffers(descriptor.buffers) + ',' + WriteJson(document).substr(1);
 }
 
 Result<SegmentDescriptor> DecodeDescriptor(std::string_view text, std::size_t max_bytes) {
