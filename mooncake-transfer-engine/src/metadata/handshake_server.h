@@ -22,7 +22,7 @@
 #include "mooncake-common/src/base/result.h"
 #include "mooncake-common/src/net/reactor.h"
 #include "mooncake-transfer-engine/src/metadata/handshake_codec.h"
-#include "mooncake-transfer-engine/src/metadata/port_range.h"
+#include "mooncake-common/src/net/port_range.h"
 
 namespace mooncake::transfer {
 

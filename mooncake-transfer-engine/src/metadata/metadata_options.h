@@ -11,7 +11,7 @@
 
 #include "mooncake-common/src/base/clock.h"
 #include "mooncake-transfer-engine/src/metadata/handshake_codec.h"
-#include "mooncake-transfer-engine/src/metadata/port_range.h"
+#include "mooncake-common/src/net/port_range.h"
 
 namespace mooncake::transfer {
 

@@ -1,11 +1,11 @@
-#include "mooncake-transfer-engine/src/metadata/port_range.h"
+#include "mooncake-common/src/net/port_range.h"
 
 #include <gtest/gtest.h>
 
 #include <set>
 #include <vector>
 
-namespace mooncake::transfer {
+namespace mooncake {
 namespace {
 
 // Some `count` free ports in a row, found by asking the kernel.
@@ -81,4 +81,4 @@ TEST(PortRange, PassesOnOtherErrors) {
 }
 
 }  // namespace
-}  // namespace mooncake::transfer
+}  // namespace mooncake

@@ -1,4 +1,4 @@
-#include "mooncake-transfer-engine/src/metadata/port_range.h"
+#include "mooncake-common/src/net/port_range.h"
 
 #include <fmt/format.h>
 
@@ -7,14 +7,13 @@
 #include <utility>
 #include <vector>
 
-namespace mooncake::transfer {
+namespace mooncake {
 
 Result<BoundListener> ListenInRange(const std::string& host, PortRange range, Rng& rng) {
   if (range.min > range.max) {
     return Fail(ErrorCode::kInvalidArgument,
-                fmt::format("choose a port from {} to {}: the range is empty; set MC_MIN_RPC_PORT "
-                            "no higher than MC_MAX_RPC_PORT",
-                            range.min, range.max));
+                fmt::format("choose a port from {} to {}: the range is empty; correct {}",
+                            range.min, range.max, range.set_by));
   }
   std::vector<std::uint16_t> ports(static_cast<std::size_t>(range.max) - range.min + 1);
   std::iota(ports.begin(), ports.end(), range.min);
@@ -34,8 +33,8 @@ Result<BoundListener> ListenInRange(const std::string& host, PortRange range, Rn
   }
   return Fail(ErrorCode::kExhausted,
               fmt::format("choose a port from {} to {}: all {} are in use or not permitted; widen "
-                          "the range by MC_MIN_RPC_PORT and MC_MAX_RPC_PORT",
-                          range.min, range.max, ports.size()));
+                          "the range by {}",
+                          range.min, range.max, ports.size(), range.set_by));
 }
 
-}  // namespace mooncake::transfer
+}  // namespace mooncake

@@ -6,18 +6,20 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 
 #include "mooncake-common/src/base/random.h"
 #include "mooncake-common/src/base/result.h"
 #include "mooncake-common/src/net/socket.h"
 
-namespace mooncake::transfer {
+namespace mooncake {
 
 // Both ends included. Defaults are those of MC_MIN_RPC_PORT and MC_MAX_RPC_PORT. {0, 0} lets the
 // kernel choose.
 struct PortRange {
   std::uint16_t min = 15000;
   std::uint16_t max = 17000;
+  std::string_view set_by = "MC_MIN_RPC_PORT and MC_MAX_RPC_PORT";  // For errors: what to change.
 };
 
 struct BoundListener {
@@ -33,4 +35,4 @@ struct BoundListener {
 [[nodiscard]] Result<BoundListener> ListenInRange(const std::string& host, PortRange range,
                                                   Rng& rng);
 
-}  // namespace mooncake::transfer
+}  // namespace mooncake
