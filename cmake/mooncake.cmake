@@ -91,3 +91,22 @@ function(mc_fuzz path)
   add_test(NAME ${name} COMMAND ${name} -max_total_time=5 -max_len=4096 -rss_limit_mb=1024 -print_final_stats=0)
   set_tests_properties(${name} PROPERTIES LABELS "fuzz" TIMEOUT 120)
 endfunction()
+
+# mc_flatbuffers(name file.fbs): mooncake::<name>, the C++ code of a schema, made at build time; included as "<folder of the schema>/<file>_generated.h".
+# Compile with nothing else of flatc's options, so that the same schema gives the same code everywhere.
+function(mc_flatbuffers name schema)
+  find_program(MC_FLATC flatc REQUIRED)
+  get_filename_component(path ${schema} ABSOLUTE)
+  get_filename_component(stem ${schema} NAME_WE)
+  file(RELATIVE_PATH folder ${PROJECT_SOURCE_DIR} ${CMAKE_CURRENT_SOURCE_DIR})
+  set(root ${PROJECT_BINARY_DIR}/generated)
+  set(header ${root}/${folder}/${stem}_generated.h)
+  add_custom_command(OUTPUT ${header} DEPENDS ${path}
+    COMMAND ${MC_FLATC} --cpp --scoped-enums -o ${root}/${folder} ${path} COMMENT "flatc ${folder}/${schema}" VERBATIM)
+  add_custom_target(mc_${name}_code DEPENDS ${header})
+  add_library(mc_${name} INTERFACE)
+  add_dependencies(mc_${name} mc_${name}_code)
+  target_include_directories(mc_${name} SYSTEM INTERFACE ${root})
+  target_link_libraries(mc_${name} INTERFACE mc_options)
+  add_library(mooncake::${name} ALIAS mc_${name})
+endfunction()

@@ -1,0 +1,50 @@
+#include "mooncake-store/src/client/call_slot.h"
+
+#include <algorithm>
+
+namespace mooncake::store {
+namespace {
+
+constexpr Duration kFirstBackoff = std::chrono::milliseconds(5);
+constexpr Duration kLongestBackoff = std::chrono::milliseconds(500);
+
+// SplitMix64's finisher: a few bits that differ from call to call and from try to try.
+std::uint64_t Mix(std::uint64_t x) {
+  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9U;
+  x = (x ^ (x >> 27)) * 0x94d049bb133111ebU;
+  return x ^ (x >> 31);
+}
+
+}  // namespace
+
+void CallSlot::Begin(Instant now, Duration patience, std::uint64_t seed) {
+  MC_CHECK(state_ == State::kIdle);
+  state_ = State::kToSend;
+  failures_ = 0;
+  seed_ = seed;
+  send_at_ = now;
+  give_up_at_ = now + patience;
+}
+
+void CallSlot::Sent(Instant now) {
+  MC_CHECK(state_ == State::kToSend);
+  state_ = State::kSent;
+  sent_at_ = now;
+}
+
+bool CallSlot::Failed(Instant now) {
+  MC_CHECK(state_ == State::kSent);
+  ++failures_;
+  if (now >= give_up_at_) {
+    state_ = State::kIdle;
+    return false;
+  }
+  const Duration backoff =
+      std::min(kLongestBackoff, kFirstBackoff * (1 << std::min(failures_ - 1, 10U)));
+  const auto spread = static_cast<std::uint64_t>(backoff.count());
+  send_at_ = now + backoff / 2 + Duration(Mix(seed_ + failures_) % spread);
+  state_ = State::kToSend;
+  return true;
+}
+
+}  // namespace mooncake::store

@@ -1,0 +1,109 @@
+#include "mooncake-store/src/client/failure.h"
+
+#include <fmt/format.h>
+
+#include "mooncake-common/src/base/text.h"
+
+namespace mooncake::store {
+
+StoreCode CodeOfCallFailure(const Error& why) {
+  switch (why.code) {
+    case ErrorCode::kTimeout:
+      return StoreCode::kRpcTimeout;
+    case ErrorCode::kInvalidArgument:
+    case ErrorCode::kMalformed:
+      return StoreCode::kInvalidParams;
+    default:
+      return StoreCode::kRpcFail;
+  }
+}
+
+bool IsPeerFault(const Error& why) {
+  switch (why.code) {
+    case ErrorCode::kInvalidArgument:
+    case ErrorCode::kAddressNotRegistered:
+    case ErrorCode::kAddressOverlapped:
+    case ErrorCode::kCancelled:
+      return false;
+    default:
+      return true;
+  }
+}
+
+StoreCode CodeOfTransferFailure(const Error& why) {
+  return why.code == ErrorCode::kInvalidArgument || why.code == ErrorCode::kAddressNotRegistered
+             ? StoreCode::kInvalidParams
+             : StoreCode::kTransferFail;
+}
+
+std::string_view NextStep(StoreCode code) {
+  switch (code) {
+    case StoreCode::kNoAvailableHandle:
+      return "enlarge the pool, unpin objects, or raise MC_STORE_PUT_WAIT_MS";
+    case StoreCode::kInvalidParams:
+      return "correct the arguments; retrying will not help";
+    case StoreCode::kObjectNotFound:
+      return "it was never put, or was removed or evicted; put it again";
+    case StoreCode::kReplicaIsNotReady:
+      return "a put of it is under way; ask again";
+    case StoreCode::kInvalidReplica:
+      return "none of its replicas is in memory; this build reads memory only";
+    case StoreCode::kObjectHasLease:
+      return "a reader may be using it; wait for its lease to end or remove with force";
+    case StoreCode::kObjectAlreadyExists:
+      return "the first writer's bytes are kept; upsert replaces them";
+    case StoreCode::kLeaseExpired:
+      return "it was removed or replaced while it was read; get it again";
+    case StoreCode::kTransferFail:
+      return "check that the peer is alive and reachable";
+    case StoreCode::kRpcFail:
+    case StoreCode::kRpcTimeout:
+      return "check that the master runs and is reachable";
+    case StoreCode::kSegmentNotFound:
+      return "its owner has left; put the object again";
+    default:
+      return "";
+  }
+}
+
+std::string FailureText(StoreCode code, std::string_view verb, std::string_view key,
+                        std::string_view cause) {
+  std::string text = fmt::format("{} ({}): {}", StoreCodeName(code), ToInt(code), verb);
+  if (!key.empty()) {
+    text += ' ';
+    text += Quote(key);
+  }
+  if (!cause.empty()) {
+    text += ": ";
+    text += cause;
+  }
+  if (const std::string_view step = NextStep(code); !step.empty()) {
+    text += "; ";
+    text += step;
+  }
+  return text;
+}
+
+void FailureLog::Clear() {
+  kept_.clear();
+  count_ = 0;
+}
+
+void FailureLog::Add(std::uint32_t item, StoreCode code, std::string text) {
+  ++count_;
+  if (Keeps()) {
+    kept_.push_back(Failure{.item = item, .code = code, .text = std::move(text)});
+  }
+}
+
+StoreCode FailureLog::code() const { return kept_.empty() ? StoreCode::kOk : kept_.front().code; }
+
+std::string FailureLog::Summary() const {
+  if (kept_.empty()) {
+    return "";
+  }
+  return count_ == 1 ? kept_.front().text
+                     : fmt::format("{} (and {} more keys failed)", kept_.front().text, count_ - 1);
+}
+
+}  // namespace mooncake::store

@@ -1,0 +1,115 @@
+#include "mooncake-store/src/client/key_operations.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "mooncake-store/src/client/client_fixture.h"
+
+namespace mooncake::store {
+namespace {
+
+TEST(ExistOperation, AnswersInTheOrderOfTheKeys) {
+  ClientFixture fixture;
+  fixture.master.Mount("a:1", 4096, Uuid{1, 1});
+  fixture.master.Make("yes", PatternBytes(1, 1), {0});
+  ExistOperation operation(fixture.core);
+  const std::vector<std::string_view> keys{"no", "yes", "no"};
+  operation.Start(keys);
+  EXPECT_TRUE(fixture.driver.Run(operation));
+  EXPECT_THAT(operation.results(), testing::ElementsAre(0, 1, 0));
+  operation.Start({});
+  EXPECT_TRUE(fixture.driver.Run(operation));
+  EXPECT_TRUE(operation.results().empty());
+}
+
+TEST(ExistOperation, CutsManyKeysIntoWindows) {
+  ClientFixture fixture;
+  std::vector<std::string> names;
+  names.reserve(20'000);
+  for (int i = 0; i < 20'000; ++i) {
+    names.push_back(fmt::format("k{}", i));
+  }
+  const std::vector<std::string_view> keys(names.begin(), names.end());
+  ExistOperation operation(fixture.core);
+  operation.Start(keys);
+  EXPECT_TRUE(fixture.driver.Run(operation));
+  EXPECT_EQ(operation.results().size(), 20'000U);
+  EXPECT_EQ(fixture.driver.transcript,
+            "0 exist k0..k8191 (8192)\n"
+            "1 exist k8192..k16383 (8192)\n"
+            "2 exist k16384..k19999 (3616)\n");
+}
+
+TEST(ExistOperation, GivesEveryKeyTheCodeOfAMasterThatDoesNotAnswer) {
+  ClientFixture fixture;
+  fixture.calls_lost = 1'000'000;
+  ExistOperation operation(fixture.core);
+  const std::vector<std::string_view> keys{"a", "b"};
+  operation.Start(keys);
+  EXPECT_TRUE(fixture.driver.Run(operation));
+  EXPECT_THAT(operation.results(), testing::ElementsAre(-900, -900));
+  EXPECT_EQ(operation.failures().count(), 2U);
+  EXPECT_THAT(operation.failures().Summary(),
+              testing::AllOf(testing::HasSubstr("RPC_FAIL (-900): is_exist \"a\""),
+                             testing::HasSubstr("check that the master runs")));
+}
+
+TEST(RemoveOperation, RemovesAndForgets) {
+  ClientFixture fixture;
+  fixture.master.Mount("a:1", 4096, Uuid{1, 1});
+  fixture.master.Make("k", PatternBytes(1, 1), {0});
+  fixture.core.cache().Offer("k", std::make_shared<Location>(),
+                             fixture.driver.now + std::chrono::seconds(10),
+                             fixture.core.cache().TicketFor("k"));
+  RemoveOperation operation(fixture.core);
+  const std::vector<std::string_view> keys{"k", "missing"};
+  operation.Start(keys, false);
+  EXPECT_TRUE(fixture.driver.Run(operation));
+  EXPECT_THAT(operation.results(),
+              testing::ElementsAre(StoreCode::kOk, StoreCode::kObjectNotFound));
+  EXPECT_EQ(fixture.core.cache().Find("k", fixture.driver.now).location, nullptr);
+}
+
+TEST(RemoveOperation, CountsAKeyAsRemovedWhenItsLostTryDidIt) {
+  ClientFixture fixture;
+  fixture.master.Mount("a:1", 4096, Uuid{1, 1});
+  fixture.master.Make("k", PatternBytes(1, 1), {0});
+  fixture.calls_lost = 1;
+  fixture.lost_are_served = true;
+  RemoveOperation operation(fixture.core);
+  const std::vector<std::string_view> keys{"k"};
+  operation.Start(keys, false);
+  EXPECT_TRUE(fixture.driver.Run(operation));
+  EXPECT_THAT(operation.results(), testing::ElementsAre(StoreCode::kOk));
+}
+
+TEST(CallOperation, RepeatsUntilAnsweredOrOutOfPatience) {
+  ClientFixture fixture;
+  fixture.calls_lost = 3;
+  RemoveAllOperation operation(fixture.core);
+  operation.Start({.force = true}, std::chrono::seconds(1));
+  EXPECT_TRUE(fixture.driver.Run(operation));
+  EXPECT_EQ(operation.code(), StoreCode::kOk);
+  fixture.calls_lost = 1'000'000;
+  operation.Start({.force = true}, std::chrono::seconds(1));
+  EXPECT_TRUE(fixture.driver.Run(operation));
+  EXPECT_EQ(operation.code(), StoreCode::kRpcFail);
+  EXPECT_EQ(operation.cause(), "connection reset");
+}
+
+TEST(FailureLog, KeepsAHundredTextsAndCountsTheRest) {
+  FailureLog log;
+  for (std::uint32_t i = 0; i < 1000; ++i) {
+    log.Add(i, StoreCode::kObjectNotFound,
+            FailureText(StoreCode::kObjectNotFound, "get", fmt::format("k{}", i), ""));
+  }
+  EXPECT_EQ(log.kept().size(), FailureLog::kKept);
+  EXPECT_EQ(log.count(), 1000U);
+  EXPECT_THAT(log.Summary(), testing::HasSubstr("(and 999 more keys failed)"));
+  log.Clear();
+  EXPECT_EQ(log.code(), StoreCode::kOk);
+  EXPECT_EQ(log.Summary(), "");
+}
+
+}  // namespace
+}  // namespace mooncake::store

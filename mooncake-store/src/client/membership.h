@@ -1,0 +1,87 @@
+// What this client offers and whether the master knows it: the segments that should be mounted, the
+// master's view as last heard, and the heartbeat that keeps both alive.
+//
+// A segment is wanted from before its mount is sent until before its unmount is sent, so that a
+// master that starts anew in between is told of it by the next heartbeat.
+//
+// Thread-safety: Membership: any thread, one leaf lock inside. HeartbeatOperation: its driver's.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "mooncake-common/src/base/clock.h"
+#include "mooncake-common/src/concurrency/mutex.h"
+#include "mooncake-store/src/client/operation.h"
+#include "mooncake-store/src/protocol/messages.h"
+
+namespace mooncake::store {
+
+class ClientCore;
+
+class Membership {
+ public:
+  // From now on a remount includes the segment. A second call with its id replaces it.
+  void Want(const SegmentInfo& segment);
+  void Unwant(const Uuid& id);
+  [[nodiscard]] std::vector<SegmentInfo> Wanted() const;
+
+  // 0 = never heard.
+  [[nodiscard]] std::uint64_t view_version() const { return view_version_.load(); }
+  // Whether the last ping was answered; false before the first.
+  [[nodiscard]] bool master_reachable() const { return master_reachable_.load(); }
+  // How often all segments were mounted again.
+  [[nodiscard]] std::uint64_t remounts() const { return remounts_.load(); }
+
+ private:
+  friend class HeartbeatOperation;
+
+  mutable Mutex mutex_;
+  std::vector<SegmentInfo> wanted_ MC_GUARDED_BY(mutex_);
+  std::atomic<std::uint64_t> view_version_{0};
+  std::atomic<bool> master_reachable_{false};
+  std::atomic<std::uint64_t> remounts_{0};
+};
+
+// Pings as long as the client lives, and mounts everything again when the master asks for it. A new
+// view of the master empties the descriptor cache and the segment table: its numbers mean something
+// else.
+class HeartbeatOperation final : public Operation {
+ public:
+  explicit HeartbeatOperation(ClientCore& core) : core_(core) {}
+
+  [[nodiscard]] Action Next(Instant now) override;
+  void OnReply(std::uint32_t tag, Instant now) override;
+  void OnCallFailed(std::uint32_t tag, const Error& why, Instant now) override;
+
+  // Next() says kDone once nothing is pending any more.
+  void Stop() { stopping_ = true; }
+
+  // What the last failed ping or remount met; empty when all is well.
+  [[nodiscard]] const std::string& trouble() const { return trouble_; }
+
+ private:
+  enum Tag : std::uint32_t { kPingTag = 1, kRemountTag = 2 };
+
+  void OnPing();
+  void OnRemount();
+  // Tries again one heartbeat later.
+  void RemountFailed(std::string trouble);
+
+  ClientCore& core_;
+  bool pinging_ = false;
+  bool remounting_ = false;
+  bool remount_needed_ = false;
+  Instant next_ping_{};  // The first at once.
+  Instant next_remount_{};
+  bool stopping_ = false;
+  PingRequest ping_request_;
+  PingReply ping_reply_;
+  ReMountSegmentsRequest remount_request_;
+  ReMountSegmentsReply remount_reply_;
+  std::string trouble_;
+};
+
+}  // namespace mooncake::store

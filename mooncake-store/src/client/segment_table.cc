@@ -1,0 +1,53 @@
+#include "mooncake-store/src/client/segment_table.h"
+
+namespace mooncake::store {
+
+std::string_view HostOfEndpoint(std::string_view endpoint) {
+  if (endpoint.starts_with('[')) {
+    const std::size_t end = endpoint.find(']');
+    return end == std::string_view::npos ? endpoint : endpoint.substr(1, end - 1);
+  }
+  const std::size_t colon = endpoint.rfind(':');
+  const bool one_colon = colon != std::string_view::npos && endpoint.find(':') == colon;
+  return one_colon ? endpoint.substr(0, colon) : endpoint;
+}
+
+std::shared_ptr<const PeerSegment> PeerSegmentTable::Find(SegmentNumber number,
+                                                          std::uint64_t incarnation) const {
+  const MutexLock lock(mutex_);
+  const auto found = segments_.find(number);
+  if (found == segments_.end() || found->second->identity.incarnation != incarnation) {
+    return nullptr;
+  }
+  return found->second;
+}
+
+void PeerSegmentTable::Learn(const QueriedSegment& queried) {
+  auto segment = std::make_shared<PeerSegment>();
+  segment->identity = queried.identity;
+  segment->info = queried.info;
+  segment->owner = queried.owner;
+  if (queried.owner == client_) {
+    segment->nearness = Nearness::kOwn;
+  } else if (!host_id_.empty() && queried.info.host_id == host_id_) {
+    segment->nearness = Nearness::kSameHost;
+  }
+  const MutexLock lock(mutex_);
+  auto& known = segments_[queried.identity.number];
+  if (known != nullptr && known->identity == segment->identity && known->info == segment->info) {
+    return;
+  }
+  known = std::move(segment);
+}
+
+void PeerSegmentTable::Forget(SegmentNumber number) {
+  const MutexLock lock(mutex_);
+  segments_.erase(number);
+}
+
+void PeerSegmentTable::Clear() {
+  const MutexLock lock(mutex_);
+  segments_.clear();
+}
+
+}  // namespace mooncake::store
