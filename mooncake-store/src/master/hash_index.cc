@@ -19,7 +19,7 @@ void HashIndex::Place(Entry entry) {
 }
 
 void HashIndex::Rehash(std::size_t capacity) {
-  std::vector<Entry> old(capacity, Entry{0, kNone});
+  std::vector<Entry, PageAllocator<Entry>> old(capacity, Entry{0, kNone});
   old.swap(entries_);
   mask_ = capacity - 1;
   for (const Entry& entry : old) {
@@ -57,7 +57,7 @@ void HashIndex::Erase(std::uint32_t hash, std::uint32_t value) {
   entries_[hole].value = kNone;
   --size_;
   if (size_ == 0) {
-    std::vector<Entry>().swap(entries_);
+    std::vector<Entry, PageAllocator<Entry>>().swap(entries_);
     mask_ = 0;
   } else if (entries_.size() > kMinCapacity && size_ * 8 < entries_.size()) {
     Rehash(entries_.size() / 2);

@@ -10,6 +10,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "mooncake-store/src/master/page_allocator.h"
+
 namespace mooncake::store {
 
 class HashIndex {
@@ -73,7 +75,7 @@ class HashIndex {
   void Rehash(std::size_t capacity);
   void Place(Entry entry);
 
-  std::vector<Entry> entries_;  // A power of two, or none.
+  std::vector<Entry, PageAllocator<Entry>> entries_;  // A power of two, or none.
   std::size_t mask_ = 0;
   std::size_t size_ = 0;
 };

@@ -265,11 +265,6 @@ void SpaceAllocator::ShrinkIfSparse() {
   }
 }
 
-std::uint64_t SpaceAllocator::free_bytes() const {
-  const MutexLock lock(mutex_);
-  return free_units_ * kSpaceUnitBytes;
-}
-
 std::vector<SpaceRange> SpaceAllocator::FreeRanges() const {
   std::vector<SpaceRange> ranges;
   const MutexLock lock(mutex_);

@@ -9,6 +9,7 @@
 #pragma once
 
 #include <array>
+#include <atomic>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -54,7 +55,10 @@ class SpaceAllocator {
   void Free(std::span<const SpaceRange> ranges);
 
   [[nodiscard]] std::uint64_t capacity_bytes() const { return capacity_units_ * kSpaceUnitBytes; }
-  [[nodiscard]] std::uint64_t free_bytes() const;
+  // May be a moment old: takes no lock.
+  [[nodiscard]] std::uint64_t free_bytes() const {
+    return free_units_.load(std::memory_order_relaxed) * kSpaceUnitBytes;
+  }
 
   // All free ranges in address order. O(n log n): for tests and dumps.
   [[nodiscard]] std::vector<SpaceRange> FreeRanges() const;
@@ -91,7 +95,7 @@ class SpaceAllocator {
 
   const std::uint64_t capacity_units_;
   mutable Mutex mutex_;
-  std::uint64_t free_units_ MC_GUARDED_BY(mutex_) = 0;
+  std::atomic<std::uint64_t> free_units_{0};  // Changed under the lock.
   std::vector<Node> nodes_ MC_GUARDED_BY(mutex_);
   std::uint32_t unused_ MC_GUARDED_BY(mutex_) = kNil;
   std::size_t live_ MC_GUARDED_BY(mutex_) = 0;

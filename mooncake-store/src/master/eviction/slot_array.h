@@ -4,12 +4,11 @@
 // Thread-safety: none.
 #pragma once
 
-#include <array>
 #include <cstdint>
-#include <memory>
 #include <vector>
 
 #include "mooncake-store/src/master/eviction/policy.h"
+#include "mooncake-store/src/master/page_allocator.h"
 
 namespace mooncake::store {
 
@@ -22,11 +21,12 @@ class SlotArray {
     if (chunk >= chunks_.size()) {
       chunks_.resize(chunk + 1);
     }
-    if (!chunks_[chunk]) {
-      chunks_[chunk] = std::make_unique<Chunk>();
+    Chunk& home = chunks_[chunk];
+    if (home.values.empty()) {
+      home.values.resize(kChunkSlots);
     }
-    ++chunks_[chunk]->used;
-    T& value = chunks_[chunk]->values[slot % kChunkSlots];
+    ++home.used;
+    T& value = home.values[slot % kChunkSlots];
     value = T{};
     return value;
   }
@@ -35,31 +35,31 @@ class SlotArray {
   // unused (a fresh chunk holds T{}).
   [[nodiscard]] T* Find(Slot slot) {
     const std::size_t chunk = slot / kChunkSlots;
-    if (chunk >= chunks_.size() || !chunks_[chunk]) {
+    if (chunk >= chunks_.size() || chunks_[chunk].values.empty()) {
       return nullptr;
     }
-    return &chunks_[chunk]->values[slot % kChunkSlots];
+    return &chunks_[chunk].values[slot % kChunkSlots];
   }
 
   // For a slot that has a value.
-  [[nodiscard]] T& At(Slot slot) { return chunks_[slot / kChunkSlots]->values[slot % kChunkSlots]; }
+  [[nodiscard]] T& At(Slot slot) { return chunks_[slot / kChunkSlots].values[slot % kChunkSlots]; }
 
   // For a slot that has a value.
   void Remove(Slot slot) {
-    std::unique_ptr<Chunk>& chunk = chunks_[slot / kChunkSlots];
-    chunk->values[slot % kChunkSlots] = T{};
-    if (--chunk->used == 0) {
-      chunk.reset();
+    Chunk& chunk = chunks_[slot / kChunkSlots];
+    chunk.values[slot % kChunkSlots] = T{};
+    if (--chunk.used == 0) {
+      chunk = {};
     }
   }
 
  private:
   static constexpr std::size_t kChunkSlots = 4096;
   struct Chunk {
+    std::vector<T, PageAllocator<T>> values;  // All of them, or none.
     std::uint32_t used = 0;
-    std::array<T, kChunkSlots> values{};
   };
-  std::vector<std::unique_ptr<Chunk>> chunks_;
+  std::vector<Chunk> chunks_;
 };
 
 }  // namespace mooncake::store

@@ -1,0 +1,35 @@
+// Decides which clients are alive, from their messages and the passing of time.
+//
+// Sans-I/O. Thread-safety: any thread; one leaf lock.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "mooncake-common/src/concurrency/mutex.h"
+#include "mooncake-store/src/master/event.h"
+
+namespace mooncake::store {
+
+class ClientMonitor {
+ public:
+  explicit ClientMonitor(Duration ttl) : ttl_(ttl) {}
+
+  // Clients that nobody knows are told to mount again what they have.
+  [[nodiscard]] bool Known(const Uuid& client) const MC_EXCLUDES(mutex_);
+  // How long it has said nothing; Duration::max() for a client that is not known.
+  [[nodiscard]] Duration SilentFor(const Uuid& client, Instant now) const MC_EXCLUDES(mutex_);
+  // Those silent for the TTL or longer, in id order. Asking late only delays the answer.
+  [[nodiscard]] std::vector<Uuid> Silent(Instant now) const MC_EXCLUDES(mutex_);
+  void Apply(const ClientEvent& event) MC_EXCLUDES(mutex_);
+  [[nodiscard]] std::size_t size() const MC_EXCLUDES(mutex_);
+  [[nodiscard]] std::string Dump() const MC_EXCLUDES(mutex_);
+
+ private:
+  const Duration ttl_;
+  mutable Mutex mutex_;
+  std::map<Uuid, Instant> last_seen_ MC_GUARDED_BY(mutex_);
+};
+
+}  // namespace mooncake::store

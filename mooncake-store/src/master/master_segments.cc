@@ -1,0 +1,186 @@
+// Liveness, segments, and what the passing of time brings.
+#include <algorithm>
+#include <chrono>
+
+#include "mooncake-store/src/master/master_scratch.h"
+
+namespace mooncake::store {
+
+void Master::Handle(const PingRequest& request, Instant now, PingReply& reply) {
+  CountCaller(request.caller);
+  const bool known = clients_.Known(request.caller.client);
+  if (known) {
+    Seen(request.caller.client, now);
+  }
+  reply = {.view_version = options_.view_version,
+           .status = known ? ClientStatus::kOk : ClientStatus::kNeedRemount,
+           .client_ttl_ms = static_cast<std::uint64_t>(
+               std::chrono::duration_cast<std::chrono::milliseconds>(options_.client_ttl).count())};
+}
+
+MountSegmentReply Master::Mount(const SegmentInfo& info, const Uuid& owner, Instant now) {
+  const SegmentTable::MountDecision decision = segments_.DecideMount(info, owner, now);
+  if (decision.event) {
+    ApplySegment(*decision.event);
+  }
+  return {.code = decision.code, .identity = decision.identity};
+}
+
+void Master::Handle(const MountSegmentRequest& request, Instant now, MountSegmentReply& reply) {
+  Seen(request.caller.client, now);
+  reply = Mount(request.segment, request.caller.client, now);
+}
+
+void Master::Handle(const ReMountSegmentsRequest& request, Instant now,
+                    ReMountSegmentsReply& reply) {
+  reply = {};
+  if (request.segments.size() > kMaxSegments) {
+    reply.code = StoreCode::kInvalidParams;
+    return;
+  }
+  Seen(request.caller.client, now);
+  for (const SegmentInfo& info : request.segments) {
+    reply.segments.push_back(Mount(info, request.caller.client, now));
+  }
+}
+
+void Master::Handle(const UnmountSegmentRequest& request, Instant now, UnmountSegmentReply& reply) {
+  reply = {};
+  const auto identity = segments_.FindById(request.segment);
+  if (!identity) {
+    return;  // Gone is what was asked for.
+  }
+  if (segments_.At(identity->number)->owner != request.caller.client) {
+    reply.code = StoreCode::kInvalidParams;
+    return;
+  }
+  SegmentEvent event{.kind = SegmentEventKind::kStatus, .now = now, .identity = *identity};
+  if (request.grace_ms > 0) {
+    event.status = SegmentStatus::kGracefullyUnmounting;
+    event.unmount_at = now + std::chrono::milliseconds(request.grace_ms);
+  } else {
+    event.status = SegmentStatus::kUnmounting;
+    event.owner_left = true;
+  }
+  ApplySegment(event);
+}
+
+void Master::Handle(const QuerySegmentsRequest& request, Instant now, QuerySegmentsReply& reply) {
+  reply = {};
+  for (SegmentReport& report : ReportSegments(now)) {
+    if (request.numbers.empty() ||
+        std::ranges::find(request.numbers, report.segment.identity.number) !=
+            request.numbers.end()) {
+      reply.segments.push_back(std::move(report.segment));
+    }
+  }
+}
+
+void Master::Handle(const ReportFailedReadsRequest& request, Instant now,
+                    ReportFailedReadsReply& reply) {
+  reply = {};
+  ++counters_.failed_read_reports;
+  Replay(HealthEvent{.client = request.caller.client, .segments = request.segments, .now = now});
+}
+
+// ---- The passing of time ----
+
+bool Master::Tick(Instant now, std::size_t budget) {
+  FreeRested(now);
+  DropLostClients(now);
+  for (const SegmentIdentity& identity : segments_.GraceEnded(now)) {
+    ApplySegment({.kind = SegmentEventKind::kStatus,
+                  .now = now,
+                  .identity = identity,
+                  .status = SegmentStatus::kUnmounting,
+                  .owner_left = true});
+  }
+  budget = DropSegments(now, budget);
+  budget = EndTimeouts(now, budget);
+  hub_.DrainIfGrown();
+  return budget == 0;
+}
+
+void Master::DropLostClients(Instant now) {
+  for (const Uuid& client : clients_.Silent(now)) {
+    const ClientEvent event{.kind = ClientEventKind::kLost, .client = client, .now = now};
+    clients_.Apply(event);
+    if (sink_ != nullptr) {
+      sink_->OnClient(event);
+    }
+    ++counters_.clients_expired;
+    for (const SegmentIdentity& identity : segments_.OwnedBy(client)) {
+      const Segment* segment = segments_.At(identity.number);
+      if (segment != nullptr && segment->status != SegmentStatus::kUnmounting) {
+        ApplySegment({.kind = SegmentEventKind::kStatus,
+                      .now = now,
+                      .identity = identity,
+                      .status = SegmentStatus::kUnmounting});
+      }
+    }
+  }
+}
+
+std::size_t Master::DropSegments(Instant now, std::size_t budget) {
+  // A shard is held for so many objects at a time, so that others get in between.
+  constexpr std::size_t kPerLock = 64;
+  for (const SegmentIdentity& identity : segments_.Unmounting()) {
+    for (const auto& shard : shards_) {
+      bool more = true;
+      while (more && budget > 0) {
+        const MutexLock lock(shard->mutex());
+        for (std::size_t count = 0; more && budget > 0 && count < kPerLock; ++count) {
+          const auto event = shard->DecideLost(identity.number, now);
+          more = event.has_value();
+          if (more) {
+            shard->Apply(*event);
+            --budget;
+          }
+        }
+        shard->Flush();
+      }
+    }
+    if (budget == 0) {
+      return 0;
+    }
+    // No shard holds a range there any more, and none will: it has not been allocatable since.
+    ApplySegment({.kind = SegmentEventKind::kGone, .now = now, .identity = identity});
+  }
+  return budget;
+}
+
+std::size_t Master::EndTimeouts(Instant now, std::size_t budget) {
+  for (const auto& shard : shards_) {
+    const MutexLock lock(shard->mutex());
+    while (budget > 0) {
+      const auto event = shard->DecideTimeout(now);
+      if (!event) {
+        break;
+      }
+      shard->Apply(*event);
+      --budget;
+    }
+    shard->Flush();
+  }
+  return budget;
+}
+
+void Master::EndPins(Instant now) {
+  next_pin_end_ns_ = Instant::max().time_since_epoch().count();
+  for (const auto& shard : shards_) {
+    Instant next;
+    {
+      const MutexLock lock(shard->mutex());
+      while (shard->NextPinEnd() <= now) {
+        shard->Apply(*shard->DecideTimeout(now));
+      }
+      shard->Flush();
+      next = shard->NextPinEnd();
+    }
+    if (next.time_since_epoch().count() < next_pin_end_ns_) {
+      next_pin_end_ns_ = next.time_since_epoch().count();
+    }
+  }
+}
+
+}  // namespace mooncake::store
