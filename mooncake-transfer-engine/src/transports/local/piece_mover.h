@@ -19,21 +19,9 @@
 #include "mooncake-transfer-engine/src/engine/region_table.h"
 #include "mooncake-transfer-engine/src/transports/local/peer_process.h"
 #include "mooncake-transfer-engine/src/transports/local/shared_views.h"
-#include "mooncake-transfer-engine/src/transports/slice.h"
+#include "mooncake-transfer-engine/src/transports/piece.h"
 
 namespace mooncake::transfer {
-
-// Without initialisers, for long arrays on the stack.
-struct Piece {
-  Slice* slice;
-  std::uint64_t offset_bytes;  // From the start of the slice.
-  std::uint64_t length_bytes;  // Never zero.
-};
-
-struct PieceFailure {
-  std::size_t index = 0;  // In the span given to Move().
-  Error why;
-};
 
 class PieceMover {
  public:

@@ -1,4 +1,4 @@
-#include "mooncake-transfer-engine/src/transports/local/copy_queue.h"
+#include "mooncake-transfer-engine/src/transports/slice_queue.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -36,9 +36,9 @@ std::vector<std::uint64_t> Lengths(const Claim& claim) {
   return lengths;
 }
 
-TEST(CopyQueue, FillsAClaimWithWholeSlicesAndCutsTheLast) {
+TEST(SliceQueue, FillsAClaimWithWholeSlicesAndCutsTheLast) {
   Made made({4, 4, 10});
-  CopyQueue queue(10);
+  SliceQueue queue({.claim_bytes = 10, .claim_pieces = 256});
   queue.Push(made.pointers);
   Claim first;
   queue.Take(first);
@@ -59,9 +59,9 @@ TEST(CopyQueue, FillsAClaimWithWholeSlicesAndCutsTheLast) {
   EXPECT_THAT(ended.done, ElementsAre(made.pointers[0], made.pointers[1], made.pointers[2]));
 }
 
-TEST(CopyQueue, AFailedPieceStopsTheRestOfItsSliceOnly) {
+TEST(SliceQueue, AFailedPieceStopsTheRestOfItsSliceOnly) {
   Made made({30, 5});
-  CopyQueue queue(10);
+  SliceQueue queue({.claim_bytes = 10, .claim_pieces = 256});
   queue.Push(made.pointers);
   Claim first;
   queue.Take(first);
@@ -83,7 +83,7 @@ TEST(CopyQueue, AFailedPieceStopsTheRestOfItsSliceOnly) {
 
 // Goal: whatever the order of claims and failures, each slice ends exactly once, as failed if and
 // only if a piece of it failed or was dropped, and no byte is claimed twice.
-TEST(CopyQueue, EndsEachSliceOnceForAnySeed) {
+TEST(SliceQueue, EndsEachSliceOnceForAnySeed) {
   for (std::uint32_t seed = 0; seed < 300; ++seed) {
     SCOPED_TRACE(testing::Message() << "seed=" << seed);
     std::mt19937 random(seed);
@@ -91,10 +91,14 @@ TEST(CopyQueue, EndsEachSliceOnceForAnySeed) {
     std::vector<std::uint64_t> lengths(1 + below(60));
     std::ranges::generate(lengths, [&] { return 1 + below(below(4) == 0 ? 400 : 20); });
     Made made(lengths);
+    for (Slice& slice : made.slices) {
+      slice.opcode = below(3) == 0 ? Opcode::kWrite : Opcode::kRead;
+    }
     const std::uint32_t fail_percent = below(3) == 0 ? below(40) : 0;
-    CopyQueue queue(1 + below(50));
+    SliceQueue queue({.claim_bytes = 1 + below(50), .claim_pieces = 1 + below(8)});
     std::map<Slice*, std::uint64_t> claimed_to;
     std::map<Slice*, bool> failed;
+    std::map<Slice*, int> returned;  // Pieces that were given back and wait.
     std::map<Slice*, int> ends;
     std::deque<Claim> open;
     std::size_t pushed = 0;
@@ -125,8 +129,13 @@ TEST(CopyQueue, EndsEachSliceOnceForAnySeed) {
           Claim claim;
           queue.Take(claim);
           for (const Piece& piece : claim.pieces()) {
-            EXPECT_EQ(piece.offset_bytes, claimed_to[piece.slice]);
-            claimed_to[piece.slice] += piece.length_bytes;
+            EXPECT_EQ(piece.slice->opcode, claim.opcode());
+            if (claim.attempts == 0) {
+              EXPECT_EQ(piece.offset_bytes, claimed_to[piece.slice]);
+              claimed_to[piece.slice] += piece.length_bytes;
+            } else {
+              --returned[piece.slice];
+            }
           }
           if (!claim.empty()) {
             open.push_back(claim);
@@ -137,11 +146,13 @@ TEST(CopyQueue, EndsEachSliceOnceForAnySeed) {
           if (below(20) == 0) {
             for (std::size_t i = 0; i < pushed; ++i) {
               Slice* const slice = made.pointers[i];
-              if (ends[slice] == 0 && claimed_to[slice] < slice->length_bytes) {
+              if (ends[slice] == 0 &&
+                  (claimed_to[slice] < slice->length_bytes || returned[slice] > 0)) {
                 failed[slice] = true;
               }
             }
             queue.Clear(why_stop, ended);
+            returned.clear();
           }
           break;
         default:
@@ -154,7 +165,18 @@ TEST(CopyQueue, EndsEachSliceOnceForAnySeed) {
                 failed[open[at].pieces()[i].slice] = true;
               }
             }
-            queue.Finish(open[at], failures, ended);
+            if (below(4) == 0) {
+              ++open[at].attempts;
+              for (const Piece& piece : open[at].pieces()) {
+                ++returned[piece.slice];
+              }
+              for (const PieceFailure& failure : failures) {
+                --returned[open[at].pieces()[failure.index].slice];
+              }
+              queue.Return(open[at], failures, ended);
+            } else {
+              queue.Finish(open[at], failures, ended);
+            }
             open.erase(open.begin() + static_cast<std::ptrdiff_t>(at));
           }
       }
@@ -164,6 +186,7 @@ TEST(CopyQueue, EndsEachSliceOnceForAnySeed) {
       EXPECT_EQ(ends[slice], 1);
     }
     EXPECT_EQ(queue.claims(), 0U);
+    EXPECT_EQ(queue.unclaimed_bytes(), 0U);
   }
 }
 

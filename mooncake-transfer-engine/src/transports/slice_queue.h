@@ -1,8 +1,9 @@
-// Which part of the queued slices is copied next, and which slices have ended: the bookkeeping that
-// lets several threads copy one queue at once, even several pieces of one long slice.
+// Which part of the queued slices is moved next, and which slices have ended: the bookkeeping that
+// lets several threads or connections serve one queue at once, even several pieces of one long
+// slice.
 //
 // Sans-IO: copies nothing, tells no sink.
-// Thread-safety: none; the owner calls it under its lock and copies outside.
+// Thread-safety: none; the owner calls it under its lock and moves bytes outside.
 // Ownership:     between Push() and the call that returns it as ended, a slice's `next` and
 //                `scratch` belong to the queue, which needs no memory of its own for it.
 #pragma once
@@ -10,24 +11,33 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <span>
 #include <vector>
 
-#include "mooncake-transfer-engine/src/transports/local/piece_mover.h"
+#include "mooncake-transfer-engine/src/transports/piece.h"
 #include "mooncake-transfer-engine/src/transports/slice.h"
 
 namespace mooncake::transfer {
 
-// What one thread copies before it looks up again.
+// What is moved as one: pieces of one direction.
 class Claim {
  public:
   static constexpr std::size_t kMaxPieces = 256;
 
   [[nodiscard]] std::span<const Piece> pieces() const { return std::span(pieces_).first(count_); }
   [[nodiscard]] bool empty() const { return count_ == 0; }
+  // Of a claim that is not empty.
+  [[nodiscard]] Opcode opcode() const { return pieces_[0].slice->opcode; }
+  void Clear() {
+    count_ = 0;
+    attempts = 0;
+  }
+
+  std::uint32_t attempts = 0;  // The owner's; kept when the claim is given back and taken again.
 
  private:
-  friend class CopyQueue;
+  friend class SliceQueue;
   std::array<Piece, kMaxPieces> pieces_;
   std::size_t count_ = 0;
 };
@@ -42,16 +52,22 @@ struct EndedSlices {
   std::vector<Failed> failed;
 };
 
-class CopyQueue {
+class SliceQueue {
  public:
-  // No claim is longer than `chunk_bytes`.
-  explicit CopyQueue(std::uint64_t chunk_bytes) : chunk_bytes_(chunk_bytes) {}
+  struct Limits {
+    std::uint64_t claim_bytes;  // No claim is longer,
+    std::size_t claim_pieces;   // nor has more pieces; at most Claim::kMaxPieces.
+  };
+  explicit SliceQueue(Limits limits) : limits_(limits) {}
 
   void Push(std::span<Slice* const> slices);
 
-  // Takes from the front until the claim is full; `claim` must be empty. Leaves it empty when all
-  // is claimed.
+  // Takes what was given back, else from the front until the claim is full or the direction
+  // changes; `claim` must be empty. Leaves it empty when all is claimed.
   void Take(Claim& claim);
+
+  // Gives a claim back, to be taken again as it is, but for `failures`, which count as in Finish().
+  void Return(const Claim& claim, std::span<const PieceFailure> failures, EndedSlices& ended);
 
   // Counts the pieces of `claim` as copied but for `failures`, and appends to `ended` the slices
   // that this completes. Of a slice with a failed piece nothing more is claimed; it ends when its
@@ -62,20 +78,24 @@ class CopyQueue {
   // claims have finished.
   void Clear(const Error& why, EndedSlices& ended);
 
-  [[nodiscard]] bool HasUnclaimed() const { return head_ != nullptr; }
-  // Claimed and not yet finished.
+  [[nodiscard]] bool HasUnclaimed() const { return head_ != nullptr || !returned_.empty(); }
+  [[nodiscard]] std::uint64_t unclaimed_bytes() const { return unclaimed_bytes_; }
+  // Claimed and neither finished nor given back.
   [[nodiscard]] std::size_t claims() const { return claims_; }
 
  private:
   void PopFront();
+  void Fail(const Piece& piece, const Error& why, EndedSlices& ended);
   void Account(Slice* slice, std::uint64_t bytes, EndedSlices& ended);
   void MarkFailed(Slice* slice, const Error& why);
 
-  const std::uint64_t chunk_bytes_;
+  const Limits limits_;
   Slice* head_ = nullptr;  // Linked by `next`; `scratch` counts bytes that are copied or given up.
   Slice* tail_ = nullptr;
   std::uint64_t head_claimed_bytes_ = 0;  // Of the slice at the front.
+  std::uint64_t unclaimed_bytes_ = 0;
   std::size_t claims_ = 0;
+  std::deque<Claim> returned_;
   std::vector<EndedSlices::Failed> failing_;  // Failed, but not yet ended. Mostly empty.
 };
 
