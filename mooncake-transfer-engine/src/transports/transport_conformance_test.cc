@@ -13,6 +13,8 @@
 #include "mooncake-common/src/base/random.h"
 #include "mooncake-common/src/concurrency/mutex.h"
 #include "mooncake-transfer-engine/src/transports/fake/fake_transport.h"
+#include "mooncake-transfer-engine/src/transports/local/local_transport.h"
+#include "mooncake-transfer-engine/src/transports/tcp/tcp_transport.h"
 
 namespace mooncake::transfer {
 namespace {
@@ -326,16 +328,88 @@ class FakePeers final : public ConformancePeers {
   std::vector<std::byte> remote_;
 };
 
+// The process talks to itself: both ends are registered memory of one region table.
+class OwnMemory : public ConformancePeers {
+ public:
+  OwnMemory() : local_(kBytes), remote_(kBytes) {
+    for (const auto& memory : {std::span(local_), std::span(remote_)}) {
+      EXPECT_TRUE(regions_.Add({.address = reinterpret_cast<std::uintptr_t>(memory.data()),
+                                .length_bytes = memory.size()}));
+    }
+  }
+  std::span<std::byte> local() override { return local_; }
+  std::span<std::byte> remote() override { return remote_; }
+  std::uint64_t remote_address() override {
+    return reinterpret_cast<std::uint64_t>(remote_.data());
+  }
+
+ protected:
+  static std::unique_ptr<Endpoint> ConnectToItself(Transport& transport) {
+    auto descriptor = std::make_shared<SegmentDescriptor>();
+    descriptor->name = "127.0.0.1";
+    transport.Announce(*descriptor);
+    auto endpoint = transport.Connect(descriptor);
+    EXPECT_TRUE(endpoint) << endpoint.error().ToString();
+    return *std::move(endpoint);
+  }
+  RegionTable& regions() { return regions_; }
+
+ private:
+  RegionTable regions_;
+  std::vector<std::byte> local_;
+  std::vector<std::byte> remote_;
+};
+
+class LocalPeers final : public OwnMemory {
+ public:
+  explicit LocalPeers(const LocalTransportOptions& options) : transport_(regions(), options) {
+    EXPECT_TRUE(transport_.Start());
+  }
+  std::unique_ptr<Endpoint> Connect() override { return ConnectToItself(transport_); }
+
+ private:
+  LocalTransport transport_;
+};
+
+ConformanceCase Local(std::string name, LocalTransportOptions options) {
+  return {.name = std::move(name),
+          .make = [options] { return std::make_unique<LocalPeers>(options); }};
+}
+
+class TcpPeers final : public OwnMemory {
+ public:
+  explicit TcpPeers(const TcpTransportOptions& options)
+      : transport_(reactor_, regions(), Rng(1), options) {
+    EXPECT_TRUE(reactor_.Start());
+    EXPECT_TRUE(transport_.Start());
+  }
+  std::unique_ptr<Endpoint> Connect() override { return ConnectToItself(transport_); }
+
+ private:
+  Reactor reactor_;
+  TcpTransport transport_;
+};
+
+ConformanceCase Tcp(std::string name, TcpTransportOptions options) {
+  options.ports = {.min = 0, .max = 0};
+  return {.name = std::move(name),
+          .make = [options] { return std::make_unique<TcpPeers>(options); }};
+}
+
 ConformanceCase Fake(std::string name, FakeOptions options) {
   options.background = true;
   return {.name = std::move(name),
           .make = [options] { return std::make_unique<FakePeers>(options); }};
 }
 
-INSTANTIATE_TEST_SUITE_P(All, TransportConformance,
-                         testing::Values(Fake("fake", {}), Fake("fake_small", {.capacity = 3}),
-                                         Fake("fake_instant", {.instant = true})),
-                         [](const auto& test) { return test.param.name; });
+INSTANTIATE_TEST_SUITE_P(
+    All, TransportConformance,
+    testing::Values(Fake("fake", {}), Fake("fake_small", {.capacity = 3}),
+                    Fake("fake_instant", {.instant = true}), Local("local", {}),
+                    Local("local_queued", {.inline_bytes = 0, .chunk_bytes = 1000}), Tcp("tcp", {}),
+                    Tcp("tcp_v2", {.use_extension = false}), Tcp("tcp_v1", {.force_v1 = true}),
+                    Tcp("tcp_many_lanes", {.max_queued_bytes = 100'000, .bytes_per_lane = 1000})),
+    [](const auto& test) { return test.param.name; });
 
 }  // namespace
 }  // namespace mooncake::transfer

@@ -1,0 +1,79 @@
+// One long-lived connection to a peer's data port: moves what the ledger holds, by a ClientStream
+// over a Lane. Whoever polls drives; else the reactor does.
+//
+// When the connection ends, what was not answered goes back to the ledger for another one. What
+// stood first in line counts as tried once more, as it may be the reason (a v1 peer refuses a
+// request by closing); at its second such end it fails.
+//
+// Thread-safety: Poll, Release, Close, closed: any thread. It never tells a sink; it puts what has
+//                ended into the ledger, and who drove calls SliceLedger::Report(). After the
+//                reactor drove, `on_ended` is called.
+// Ownership:     ledger and reactor outlive it.
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "mooncake-common/src/net/lane.h"
+#include "mooncake-transfer-engine/src/transports/slice_ledger.h"
+#include "mooncake-transfer-engine/src/transports/tcp/client_stream.h"
+
+namespace mooncake::transfer {
+
+class ClientLane final : private LaneDriver {
+ public:
+  struct Hooks {
+    std::function<void()> on_ended;  // On the reactor's thread, from within the driver.
+    // The connection is over. `failed_to_connect`: it never came about.
+    std::function<void(bool failed_to_connect, const Error& why)> on_closed;
+  };
+
+  // Begins to connect.
+  //
+  // Errors: kUnavailable, kIo, kExhausted.
+  [[nodiscard]] static Result<std::shared_ptr<ClientLane>> Open(Reactor& reactor,
+                                                                SliceLedger& ledger,
+                                                                TcpProtocol protocol,
+                                                                const SocketAddress& address,
+                                                                Hooks hooks);
+  ~ClientLane() override;
+
+  bool Poll() { return lane_->Poll(); }
+  void Release() { lane_->Release(); }
+  void Close(const Error& why) { lane_->Close(why); }
+  [[nodiscard]] bool closed() const { return closed_.load(std::memory_order_acquire); }
+
+ private:
+  ClientLane(Reactor& reactor, SliceLedger& ledger, TcpProtocol protocol,
+             const SocketAddress& address, Hooks hooks);
+
+  Result<Progress> Drive(int fd) override;
+  bool HasPending() override { return !stream_.empty() || ledger_.HasUnclaimed(); }
+  bool WantsWrite() override {
+    return stream_.HasUnsent() || (ledger_.HasUnclaimed() && stream_.HasRoom());
+  }
+  void OnClosed(const Error& why) override;
+
+  [[nodiscard]] Result<bool> Send(int fd);  // Whether anything moved.
+  [[nodiscard]] Result<bool> Receive(int fd);
+  [[nodiscard]] Result<void> NoticeEnd(int fd);
+  void FillWindow();
+  bool FinishAnswered();
+
+  Reactor& reactor_;
+  SliceLedger& ledger_;
+  const SocketAddress address_;
+  const Hooks hooks_;
+  // All below but lane_ and closed_ is the holder's.
+  ClientStream stream_;
+  std::vector<std::unique_ptr<ClientFrame>> spare_frames_;  // To be used again.
+  bool connected_ = false;
+  bool first_is_blameless_ = false;  // The connection ends for a known reason.
+  std::atomic<bool> closed_ = false;
+  std::unique_ptr<Lane> lane_;
+};
+
+}  // namespace mooncake::transfer

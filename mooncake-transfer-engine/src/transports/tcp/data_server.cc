@@ -1,0 +1,203 @@
+#include "mooncake-transfer-engine/src/transports/tcp/data_server.h"
+
+#include <chrono>
+#include <utility>
+#include <vector>
+
+#include "mooncake-common/src/base/log.h"
+#include "mooncake-transfer-engine/src/transports/tcp/server_session.h"
+#include "mooncake-transfer-engine/src/transports/tcp/socket_options.h"
+
+namespace mooncake::transfer {
+namespace {
+
+// Vectored calls a connection may make before the others have their turn: some MiB.
+constexpr int kCallsPerTurn = 8;
+// After a failure to accept (descriptors used up): time for some to be closed.
+constexpr Duration kAcceptPause = std::chrono::milliseconds(100);
+
+}  // namespace
+
+class DataServer::Connection {
+ public:
+  Connection(DataServer& server, std::uint64_t id, UniqueFd fd)
+      : server_(server), id_(id), fd_(std::move(fd)), session_(server.regions_) {}
+
+  [[nodiscard]] Result<void> Start() {
+    MC_TRY_ASSIGN(watch_,
+                  server_.reactor_.Watch(fd_.get(), EPOLLIN, [this](std::uint32_t) { OnReady(); }));
+    return {};
+  }
+
+  // After it returns nothing happens here any more.
+  void Close() {
+    server_.reactor_.Unwatch(watch_);
+    fd_.Reset();
+  }
+
+ private:
+  enum class Turn : std::uint8_t { kMoved, kNothing, kOver };
+
+  void OnReady() {
+    for (int call = 0; call < kCallsPerTurn; ++call) {
+      const Turn written = Write();
+      if (written == Turn::kOver || session_.finished()) {
+        server_.Remove(id_);
+        return;
+      }
+      const Turn read = Read();
+      if (read == Turn::kOver) {
+        server_.Remove(id_);
+        return;
+      }
+      if (written == Turn::kNothing && read == Turn::kNothing) {
+        break;
+      }
+    }
+    const std::uint32_t events =
+        (session_.WantsInput() ? EPOLLIN : 0U) | (session_.HasOutput() ? EPOLLOUT : 0U);
+    if (events != events_) {
+      events_ = events;
+      server_.reactor_.Modify(watch_, events);
+    }
+  }
+
+  Turn Write() {
+    if (!session_.HasOutput()) {
+      return Turn::kNothing;
+    }
+    IovList list;
+    if (const Result<void> filled = session_.FillOutput(list); !filled) {
+      return Over(filled.error());
+    }
+    const IoOutcome outcome = SocketWrite(fd_.get(), list.entries());
+    const bool moved = outcome.kind == IoOutcome::Kind::kMoved;
+    const Result<void> advanced = session_.OnOutput(moved ? outcome.bytes : 0);
+    if (!moved && outcome.kind != IoOutcome::Kind::kWouldBlock) {
+      return Turn::kOver;  // The peer has left; it knows why.
+    }
+    if (!advanced) {
+      return Over(advanced.error());
+    }
+    return moved ? Turn::kMoved : Turn::kNothing;
+  }
+
+  Turn Read() {
+    if (!session_.WantsInput() || drained_) {
+      drained_ = false;
+      return Turn::kNothing;
+    }
+    IovList list;
+    if (const Result<void> filled = session_.FillInput(list); !filled) {
+      return Over(filled.error());
+    }
+    const IoOutcome outcome = SocketRead(fd_.get(), list.entries());
+    const bool moved = outcome.kind == IoOutcome::Kind::kMoved;
+    const Result<void> advanced = session_.OnInput(moved ? outcome.bytes : 0);
+    if (!moved && outcome.kind != IoOutcome::Kind::kWouldBlock) {
+      return Turn::kOver;
+    }
+    if (!advanced) {
+      return Over(advanced.error());
+    }
+    // Fewer bytes than there was room for: the next call would find none, and epoll tells.
+    drained_ = moved && outcome.bytes < list.bytes();
+    return moved ? Turn::kMoved : Turn::kNothing;
+  }
+
+  Turn Over(const Error& why) {
+    MC_LOG_WARNING("data connection from {} is closed: {}", PeerText(fd_.get()), why.message);
+    return Turn::kOver;
+  }
+
+  DataServer& server_;
+  const std::uint64_t id_;
+  UniqueFd fd_;
+  ServerSession session_;
+  WatchId watch_ = WatchId::kNone;
+  std::uint32_t events_ = EPOLLIN;
+  bool drained_ = false;
+};
+
+Result<void> DataServer::Start(UniqueFd listener) {
+  listener_ = std::move(listener);
+  MC_TRY_ASSIGN(listener_watch_,
+                reactor_.Watch(listener_.get(), EPOLLIN, [this](std::uint32_t) { Accept(); }));
+  return {};
+}
+
+void DataServer::Stop() {
+  std::map<std::uint64_t, std::shared_ptr<Connection>> connections;
+  {
+    const MutexLock lock(mutex_);
+    stopped_ = true;
+  }
+  reactor_.Unwatch(std::exchange(listener_watch_, WatchId::kNone));
+  reactor_.CancelTimer(resume_timer_.exchange(TimerId::kNone));
+  listener_.Reset();
+  {
+    const MutexLock lock(mutex_);
+    connections.swap(connections_);
+  }
+  for (const auto& [id, connection] : connections) {
+    connection->Close();
+  }
+}
+
+std::size_t DataServer::connections() const {
+  const MutexLock lock(mutex_);
+  return connections_.size();
+}
+
+void DataServer::Accept() {
+  for (;;) {
+    Result<UniqueFd> accepted = SocketAccept(listener_.get(), nullptr);
+    if (!accepted) {
+      MC_LOG_WARNING("accept on the data port: {}", accepted.error().ToString());
+      Pause();
+      return;
+    }
+    if (!*accepted) {
+      return;
+    }
+    SetTcpSocketOptions(accepted->get());
+    std::shared_ptr<Connection> connection;
+    {
+      const MutexLock lock(mutex_);
+      if (stopped_) {
+        return;
+      }
+      const std::uint64_t id = next_id_++;
+      connection = std::make_shared<Connection>(*this, id, *std::move(accepted));
+      connections_.emplace(id, connection);
+    }
+    // On the reactor's thread: it cannot become ready before this has returned.
+    if (const Result<void> started = connection->Start(); !started) {
+      MC_LOG_WARNING("serve a data connection: {}", started.error().ToString());
+    }
+  }
+}
+
+void DataServer::Pause() {
+  reactor_.Modify(listener_watch_, 0);
+  resume_timer_ = reactor_.After(
+      kAcceptPause, [this, watch = listener_watch_] { reactor_.Modify(watch, EPOLLIN); });
+}
+
+void DataServer::Remove(std::uint64_t id) {
+  std::shared_ptr<Connection> connection;
+  {
+    const MutexLock lock(mutex_);
+    const auto found = connections_.find(id);
+    if (found == connections_.end()) {
+      return;  // Stop() has it.
+    }
+    connection = std::move(found->second);
+    connections_.erase(found);
+  }
+  connection->Close();
+  // Destroyed once its callback, on whose stack this runs, has ended.
+  reactor_.Post([connection = std::move(connection)] {});
+}
+
+}  // namespace mooncake::transfer

@@ -1,0 +1,55 @@
+// The data port: accepts connections and serves each by a ServerSession on the reactor.
+//
+// Connections take turns, a bounded amount of bytes each, and one whose peer does not read is left
+// alone until it does, so that none stalls another.
+// Thread-safety: Start() and Stop() on the owner's thread; everything else happens on the
+// reactor's. Lifetime:      regions and reactor outlive it.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+
+#include "mooncake-common/src/base/result.h"
+#include "mooncake-common/src/concurrency/mutex.h"
+#include "mooncake-common/src/net/reactor.h"
+#include "mooncake-common/src/net/socket.h"
+#include "mooncake-transfer-engine/src/engine/region_table.h"
+
+namespace mooncake::transfer {
+
+class DataServer {
+ public:
+  DataServer(Reactor& reactor, RegionTable& regions) : reactor_(reactor), regions_(regions) {}
+  ~DataServer() { Stop(); }
+  DataServer(const DataServer&) = delete;
+  DataServer& operator=(const DataServer&) = delete;
+
+  // Serves connections to `listener`, which it owns from now on.
+  [[nodiscard]] Result<void> Start(UniqueFd listener);
+  // Closes all connections; nothing is read or written after it returns. Twice is fine.
+  void Stop();
+
+  [[nodiscard]] std::size_t connections() const;
+
+ private:
+  class Connection;
+
+  void Accept();
+  void Pause();
+  void Remove(std::uint64_t id);
+
+  Reactor& reactor_;
+  RegionTable& regions_;
+  UniqueFd listener_;
+  WatchId listener_watch_ = WatchId::kNone;
+  std::atomic<TimerId> resume_timer_ = TimerId::kNone;
+  mutable Mutex mutex_;
+  bool stopped_ MC_GUARDED_BY(mutex_) = false;
+  std::uint64_t next_id_ MC_GUARDED_BY(mutex_) = 0;
+  std::map<std::uint64_t, std::shared_ptr<Connection>> connections_ MC_GUARDED_BY(mutex_);
+};
+
+}  // namespace mooncake::transfer

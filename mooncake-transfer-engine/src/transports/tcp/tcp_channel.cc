@@ -1,0 +1,138 @@
+#include "mooncake-transfer-engine/src/transports/tcp/tcp_channel.h"
+
+#include <algorithm>
+#include <functional>
+#include <iterator>
+#include <utility>
+
+namespace mooncake::transfer {
+namespace {
+
+// Payload of one request: large enough that its head costs nothing, small enough that several share
+// the work and an early part is not held up by a late one.
+constexpr std::uint64_t kFrameBytes = std::uint64_t{1} << 20;
+
+}  // namespace
+
+TcpChannel::TcpChannel(Reactor& reactor, const SocketAddress& address, const Options& options)
+    : reactor_(reactor),
+      address_(address),
+      options_(options),
+      ledger_(
+          {.queue = {.claim_bytes = kFrameBytes,
+                     .claim_pieces = options.protocol == TcpProtocol::kExtended ? Claim::kMaxPieces
+                                                                                : std::size_t{1}},
+           .max_unclaimed_bytes = options.max_unclaimed_bytes}) {}
+
+TcpChannel::Lanes TcpChannel::OpenLanes() const {
+  const MutexLock lock(mutex_);
+  return lanes_;
+}
+
+std::size_t TcpChannel::Post(std::span<Slice* const> slices) {
+  const std::size_t taken = ledger_.Push(slices);
+  if (taken > 0) {
+    Tend();
+    ledger_.Report();
+  }
+  return taken;
+}
+
+bool TcpChannel::Drive() {
+  bool moved = false;
+  for (const auto& lane : OpenLanes()) {
+    moved = lane->Poll() || moved;
+  }
+  if (ended_lanes_.load(std::memory_order_acquire) > 0) {
+    Tend();
+  }
+  return ledger_.Report() || moved;
+}
+
+void TcpChannel::Release() {
+  for (const auto& lane : OpenLanes()) {
+    lane->Poll();  // What was posted and not yet sent.
+    lane->Release();
+  }
+  if (ended_lanes_.load(std::memory_order_acquire) > 0) {
+    Tend();
+  }
+  ledger_.Report();
+}
+
+void TcpChannel::Abort(const Error& why) {
+  ledger_.Abort(why, [this, &why] {
+    for (const auto& lane : OpenLanes()) {
+      lane->Close(why);
+    }
+  });
+  Tend();
+}
+
+void TcpChannel::Tend() {
+  Lanes ended;  // Destroyed after the lock is given back: that may wait for the reactor.
+  Error failure;
+  bool unreachable = false;
+  {
+    const MutexLock lock(mutex_);
+    const auto is_closed = [](const auto& lane) { return lane->closed(); };
+    const auto first_ended = std::ranges::stable_partition(lanes_, std::not_fn(is_closed)).begin();
+    ended_lanes_.fetch_sub(static_cast<std::size_t>(lanes_.end() - first_ended));
+    std::move(first_ended, lanes_.end(), std::back_inserter(ended));
+    lanes_.erase(first_ended, lanes_.end());
+    if (ledger_.HasUnclaimed()) {
+      const std::uint64_t wanted = lanes_.empty() || options_.max_lanes == 1
+                                       ? 1
+                                       : 1 + ledger_.unclaimed_bytes() / options_.bytes_per_lane;
+      while (lanes_.size() < std::min<std::uint64_t>(wanted, options_.max_lanes)) {
+        open_lanes_.fetch_add(1, std::memory_order_acq_rel);  // Before it can end.
+        Result<std::shared_ptr<ClientLane>> opened = ClientLane::Open(
+            reactor_, ledger_, options_.protocol, address_,
+            {.on_ended =
+                 [weak = weak_from_this()] {
+                   if (const auto self = weak.lock()) {
+                     self->ReportSoon();
+                   }
+                 },
+             .on_closed =
+                 [weak = weak_from_this()](bool failed_to_connect, const Error& why) {
+                   if (const auto self = weak.lock()) {
+                     self->OnLaneClosed(failed_to_connect, why);
+                   }
+                 }});
+        if (!opened) {
+          open_lanes_.fetch_sub(1, std::memory_order_acq_rel);
+          failure = std::move(opened).error();
+          unreachable = lanes_.empty();
+          break;
+        }
+        lanes_.push_back(*std::move(opened));
+      }
+    }
+  }
+  if (unreachable) {
+    ledger_.FailUnclaimed(failure);
+  }
+}
+
+void TcpChannel::OnLaneClosed(bool failed_to_connect, const Error& why) {
+  const bool was_last = open_lanes_.fetch_sub(1, std::memory_order_acq_rel) == 1;
+  if (failed_to_connect && was_last) {
+    ledger_.FailUnclaimed(why);
+  }
+  ended_lanes_.fetch_add(1, std::memory_order_acq_rel);
+  TendSoon();
+}
+
+void TcpChannel::ReportSoon() {
+  reactor_.Post([self = shared_from_this()] { self->ledger_.Report(); });
+}
+
+void TcpChannel::TendSoon() {
+  reactor_.Post([self = shared_from_this()] {
+    self->Tend();
+    self->ledger_.Report();
+  });
+}
+
+}  // namespace mooncake::transfer

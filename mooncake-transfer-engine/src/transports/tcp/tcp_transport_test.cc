@@ -1,0 +1,560 @@
+#include "mooncake-transfer-engine/src/transports/tcp/tcp_transport.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <poll.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <csignal>
+#include <cstring>
+#include <functional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "mooncake-transfer-engine/src/transports/tcp/tcp_format.h"
+
+namespace mooncake::transfer {
+namespace {
+
+using namespace std::chrono_literals;
+using Bytes = std::vector<std::byte>;
+
+constexpr std::size_t kMemoryBytes = std::size_t{8} << 20;
+constexpr auto kHang = 60s;  // Only to end a test that hangs.
+
+Bytes FromHex(std::string_view text) {
+  Bytes bytes;
+  std::string digits;
+  for (const char c : text) {
+    if (c == ' ') {
+      continue;
+    }
+    digits += c;
+    if (digits.size() == 2) {
+      bytes.push_back(static_cast<std::byte>(std::stoi(digits, nullptr, 16)));
+      digits.clear();
+    }
+  }
+  return bytes;
+}
+
+bool Until(const std::function<bool()>& condition) {
+  const auto deadline = std::chrono::steady_clock::now() + kHang;
+  while (!condition()) {
+    if (std::chrono::steady_clock::now() > deadline) {
+      return false;
+    }
+    std::this_thread::yield();
+  }
+  return true;
+}
+
+// A plain socket, as any program may open one.
+class RawSocket {
+ public:
+  explicit RawSocket(UniqueFd fd) : fd_(std::move(fd)) {}
+  static RawSocket To(std::uint16_t port) {
+    return RawSocket(SocketConnect(ResolveAddress("127.0.0.1", port).value()).value());
+  }
+  void Send(std::span<const std::byte> bytes) {
+    while (!bytes.empty()) {
+      Wait(POLLOUT);
+      const IoOutcome outcome = SocketWrite(fd_.get(), bytes);
+      ASSERT_NE(outcome.kind, IoOutcome::Kind::kFailed);
+      bytes = bytes.subspan(outcome.kind == IoOutcome::Kind::kMoved ? outcome.bytes : 0);
+    }
+  }
+  // Exactly `length` bytes, fewer if the peer closes first.
+  Bytes Receive(std::size_t length) {
+    Bytes bytes(length);
+    std::size_t got = 0;
+    while (got < length) {
+      Wait(POLLIN);
+      const IoOutcome outcome = SocketRead(fd_.get(), std::span(bytes).subspan(got));
+      if (outcome.kind == IoOutcome::Kind::kMoved) {
+        got += outcome.bytes;
+      } else if (outcome.kind != IoOutcome::Kind::kWouldBlock) {
+        break;
+      }
+    }
+    bytes.resize(got);
+    return bytes;
+  }
+  // The peer closes, orderly or by a reset, and sends nothing before.
+  [[nodiscard]] bool IsClosed() { return Receive(1).empty(); }
+  void Close() { fd_.Reset(); }
+
+ private:
+  void Wait(short events) const {
+    pollfd entry{.fd = fd_.get(), .events = events, .revents = 0};
+    ASSERT_EQ(::poll(&entry, 1, std::chrono::milliseconds(kHang).count()), 1) << "hangs";
+  }
+  UniqueFd fd_;
+};
+
+class CountingSink final : public SliceSink {
+ public:
+  void OnDone(std::span<Slice* const> slices) noexcept override { done_ += slices.size(); }
+  void OnFailed(std::span<Slice* const> slices, const Error& why) noexcept override {
+    {
+      const MutexLock lock(mutex_);
+      last_ = why;
+    }
+    failed_ += slices.size();
+  }
+  [[nodiscard]] std::size_t done() const { return done_; }
+  [[nodiscard]] std::size_t failed() const { return failed_; }
+  [[nodiscard]] std::size_t ended() const { return done_ + failed_; }
+  [[nodiscard]] Error last() {
+    const MutexLock lock(mutex_);
+    return last_;
+  }
+
+ private:
+  std::atomic<std::size_t> done_ = 0;
+  std::atomic<std::size_t> failed_ = 0;
+  Mutex mutex_;
+  Error last_ MC_GUARDED_BY(mutex_);
+};
+
+std::byte* Map(std::size_t bytes) {
+  void* const base =
+      ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  MC_CHECK(base != MAP_FAILED);
+  return static_cast<std::byte*>(base);
+}
+
+// One end in this process: memory, reactor, transport.
+struct End {
+  explicit End(TcpTransportOptions options = {})
+      : transport(reactor, regions, Rng(1), Fix(options)) {
+    MC_CHECK(reactor.Start().has_value());
+    MC_CHECK(transport.Start().has_value());
+    MC_CHECK(regions.Add({.address = address(), .length_bytes = kMemoryBytes}).has_value());
+  }
+  ~End() {
+    transport.Stop();
+    reactor.Stop();
+    ::munmap(memory, kMemoryBytes);
+  }
+  static TcpTransportOptions Fix(TcpTransportOptions options) {
+    options.ports = {.min = 0, .max = 0};
+    options.advertised_host = "127.0.0.1";
+    return options;
+  }
+  [[nodiscard]] std::uint64_t address() const { return reinterpret_cast<std::uintptr_t>(memory); }
+  [[nodiscard]] std::shared_ptr<SegmentDescriptor> Describe() const {
+    auto descriptor = std::make_shared<SegmentDescriptor>();
+    transport.Announce(*descriptor);
+    return descriptor;
+  }
+
+  std::byte* const memory = Map(kMemoryBytes);
+  RegionTable regions;
+  Reactor reactor;
+  TcpTransport transport;
+};
+
+class TcpTransportTest : public testing::Test {
+ protected:
+  Slice MakeSlice(Opcode opcode, std::byte* local, std::uint64_t remote, std::uint64_t length) {
+    return {.local = local,
+            .remote_address = remote,
+            .length_bytes = length,
+            .opcode = opcode,
+            .sink = &sink_};
+  }
+  // Posts all and drives until all have ended.
+  void Run(Endpoint& endpoint, std::vector<Slice>& slices) {
+    std::vector<Slice*> pointers;
+    pointers.reserve(slices.size());
+    for (Slice& slice : slices) {
+      pointers.push_back(&slice);
+    }
+    const std::size_t goal = sink_.ended() + slices.size();
+    std::span<Slice* const> left = pointers;
+    ASSERT_TRUE(Until([&] {
+      left = left.subspan(endpoint.Post(left));
+      endpoint.Drive();
+      return sink_.ended() >= goal;
+    }));
+  }
+  // A listener that this test serves by hand, and a descriptor of it.
+  std::shared_ptr<SegmentDescriptor> DescribeRaw(std::uint32_t version) {
+    listener_ = SocketListen("127.0.0.1", 0).value();
+    auto descriptor = std::make_shared<SegmentDescriptor>();
+    descriptor->tcp_data_host = "127.0.0.1";
+    descriptor->tcp_data_port = LocalPort(listener_.get()).value();
+    descriptor->tcp_proto_version = version;
+    return descriptor;
+  }
+  // The next connection to it, while `endpoint` is driven.
+  RawSocket AcceptRaw(Endpoint& endpoint) {
+    UniqueFd fd;
+    EXPECT_TRUE(Until([&] {
+      endpoint.Drive();
+      fd = SocketAccept(listener_.get(), nullptr).value();
+      return static_cast<bool>(fd);
+    }));
+    return RawSocket(std::move(fd));
+  }
+
+  CountingSink sink_;
+  UniqueFd listener_;
+};
+
+// Transcript seen on the published package: its bytes, our server.
+TEST_F(TcpTransportTest, ServesTheObservedTranscriptToAPlainSocket) {
+  const End server;
+  std::fill_n(server.memory, 64, std::byte{0x5A});
+  Bytes head = FromHex("08 00000000000000 0000100000000000 80 00000000000000");
+  const std::uint64_t address = server.address();
+  std::memcpy(&head[8], &address, sizeof address);
+  RawSocket socket = RawSocket::To(server.Describe()->tcp_data_port);
+  for (const std::byte byte : head) {
+    socket.Send(std::span(&byte, 1));  // Any arrival pattern.
+  }
+  EXPECT_EQ(socket.Receive(16), FromHex("00000000 5654434D 5A5A5A5A5A5A5A5A"));
+  Bytes write = head;
+  write[16] = std::byte{0x81};
+  socket.Send(write);
+  socket.Send(FromHex("0102030405060708"));
+  EXPECT_EQ(socket.Receive(8), FromHex("00000000 5654434D"));
+  EXPECT_EQ(server.memory[7], std::byte{8});
+
+  const std::uint64_t elsewhere = 64;
+  std::memcpy(&write[8], &elsewhere, sizeof elsewhere);
+  socket.Send(write);
+  EXPECT_EQ(socket.Receive(8), FromHex("01000000 5654434D"));
+  EXPECT_TRUE(socket.IsClosed());
+}
+
+// The other direction: what our client says to a peer that speaks v2.
+TEST_F(TcpTransportTest, AsksAV2PeerByTheObservedBytes) {
+  End client;
+  auto endpoint = client.transport.Connect(DescribeRaw(2)).value();
+  std::vector<Slice> slices{MakeSlice(Opcode::kRead, client.memory, 0x100000, 8),
+                            MakeSlice(Opcode::kWrite, client.memory + 100, 0x200000, 4)};
+  std::fill_n(client.memory + 100, 4, std::byte{0x77});
+  std::array<Slice*, 2> pointers{&slices[0], &slices[1]};
+  ASSERT_EQ(endpoint->Post(pointers), 2U);
+  RawSocket peer = AcceptRaw(*endpoint);
+  endpoint->Release();
+  EXPECT_EQ(peer.Receive(52), FromHex("0800000000000000 0000100000000000 8000000000000000"
+                                      "0400000000000000 0000200000000000 8100000000000000"
+                                      "77777777"));
+  EXPECT_EQ(sink_.ended(), 0U);
+  peer.Send(FromHex("00000000 5654434D 1112131415161718"));
+  peer.Send(FromHex("00000000 5654434D"));
+  ASSERT_TRUE(Until([&] { return sink_.ended() == 2; }));
+  EXPECT_EQ(sink_.done(), 2U);
+  EXPECT_EQ(client.memory[7], std::byte{0x18});
+}
+
+TEST_F(TcpTransportTest, ARefusalByAV2PeerFailsOnlyItsSlice) {
+  for (const bool own_server : {false, true}) {
+    End client;
+    End server({.use_extension = !own_server});
+    auto endpoint = client.transport.Connect(server.Describe()).value();
+    std::vector<Slice> slices;
+    for (std::uint64_t i = 0; i < 100; ++i) {
+      slices.push_back(MakeSlice(i % 2 == 0 ? Opcode::kRead : Opcode::kWrite,
+                                 client.memory + i * 4096,
+                                 i == 33 || i == 66 ? 4096 : server.address() + i * 4096, 4096));
+    }
+    const std::size_t failed_before = sink_.failed();
+    Run(*endpoint, slices);
+    EXPECT_EQ(sink_.failed() - failed_before, 2U);
+  }
+  EXPECT_EQ(sink_.last().code, ErrorCode::kRejected);
+}
+
+TEST_F(TcpTransportTest, ARefusalByAV1PeerFailsOnlyItsSlice) {
+  End client({.force_v1 = true});
+  const End server;
+  auto endpoint = client.transport.Connect(server.Describe()).value();
+  std::vector<Slice> slices;
+  for (std::uint64_t i = 0; i < 20; ++i) {
+    slices.push_back(MakeSlice(Opcode::kWrite, client.memory + i * 64,
+                               i == 7 ? 4096 : server.address() + i * 64, 64));
+  }
+  Run(*endpoint, slices);
+  EXPECT_EQ(sink_.failed(), 1U);
+  EXPECT_EQ(sink_.last().code, ErrorCode::kUnavailable);
+}
+
+TEST_F(TcpTransportTest, UnmappedLocalMemoryFailsItsSliceAlone) {
+  End client;
+  End server;
+  std::byte* const hole = Map(1 << 20);
+  ::munmap(hole, 1 << 20);
+  for (const bool extended : {true, false}) {
+    auto descriptor = server.Describe();
+    if (!extended) {
+      descriptor->extension.reset();
+    }
+    auto endpoint = client.transport.Connect(descriptor).value();
+    for (const Opcode opcode : {Opcode::kRead, Opcode::kWrite}) {
+      for (const std::uint64_t length : {100U, 100'000U}) {
+        const std::size_t failed_before = sink_.failed();
+        std::vector<Slice> slices;
+        for (std::uint64_t i = 0; i < 9; ++i) {
+          slices.push_back(MakeSlice(opcode, i % 4 == 2 ? hole : client.memory + i * length,
+                                     server.address() + i * length, length));
+        }
+        Run(*endpoint, slices);
+        EXPECT_EQ(sink_.failed() - failed_before, 2U);
+        EXPECT_EQ(sink_.last().code, ErrorCode::kInvalidArgument) << sink_.last().ToString();
+      }
+    }
+  }
+}
+
+TEST_F(TcpTransportTest, AConnectionLostWhileIdleIsOpenedAgainWithoutAFailure) {
+  End client;
+  auto server = std::make_unique<End>();
+  auto descriptor = server->Describe();
+  auto endpoint = client.transport.Connect(descriptor).value();
+  std::vector<Slice> once{MakeSlice(Opcode::kRead, client.memory, server->address(), 100)};
+  Run(*endpoint, once);
+  endpoint->Release();
+
+  // Another server on the same port: every old connection is dead.
+  const std::uint16_t port = descriptor->tcp_data_port;
+  server->transport.Stop();
+  TcpTransport again(server->reactor, server->regions, Rng(2),
+                     {.listen_host = "127.0.0.1", .ports = {.min = port, .max = port}});
+  ASSERT_TRUE(again.Start());
+  std::vector<Slice> twice{MakeSlice(Opcode::kRead, client.memory, server->address(), 100)};
+  Run(*endpoint, twice);
+  EXPECT_EQ(sink_.failed(), 0U) << sink_.last().ToString();
+  again.Stop();
+}
+
+TEST_F(TcpTransportTest, APeerThatIsNotThereFailsAllAtOnce) {
+  End client;
+  auto descriptor = DescribeRaw(2);
+  listener_.Reset();
+  auto endpoint = client.transport.Connect(descriptor).value();
+  std::vector<Slice> slices(10, MakeSlice(Opcode::kRead, client.memory, 4096, 64));
+  Run(*endpoint, slices);
+  EXPECT_EQ(sink_.failed(), 10U);
+  EXPECT_EQ(sink_.last().code, ErrorCode::kUnavailable);
+}
+
+TEST_F(TcpTransportTest, ASilentPeerIsGivenUpByAbortAndNothingArrivesAfterIt) {
+  End client;
+  auto endpoint = client.transport.Connect(DescribeRaw(2)).value();
+  std::vector<Slice> slices(3, MakeSlice(Opcode::kRead, client.memory, 4096, 64));
+  std::array<Slice*, 3> pointers{&slices[0], &slices[1], &slices[2]};
+  ASSERT_EQ(endpoint->Post(pointers), 3U);
+  RawSocket peer = AcceptRaw(*endpoint);
+  endpoint->Abort({ErrorCode::kTimeout, "silent"});
+  EXPECT_EQ(sink_.failed(), 3U);
+  EXPECT_EQ(sink_.last().code, ErrorCode::kTimeout);
+  const auto answer = EncodeTcpStatus(true);
+  peer.Send(answer);
+  EXPECT_EQ(client.memory[0], std::byte{0});
+}
+
+TEST_F(TcpTransportTest, NonsenseFromAPeerFailsWhatWasAskedAndNothingElse) {
+  for (const bool extended : {true, false}) {
+    End client;
+    auto descriptor = DescribeRaw(2);
+    if (extended) {
+      descriptor->extension.emplace().tcp_extension_version = 1;
+    }
+    auto endpoint = client.transport.Connect(descriptor).value();
+    const std::size_t goal = sink_.ended() + 1;
+    std::vector<Slice> slices(1, MakeSlice(Opcode::kRead, client.memory, 4096, 64));
+    Slice* pointer = slices.data();
+    ASSERT_EQ(endpoint->Post(std::span(&pointer, 1)), 1U);
+    for (int attempt = 0; attempt < 2; ++attempt) {  // It is asked twice before it fails.
+      RawSocket peer = AcceptRaw(*endpoint);
+      peer.Send(Bytes(200, std::byte{0xEE}));
+      ASSERT_TRUE(Until([&] {
+        endpoint->Drive();
+        return attempt == 0 || sink_.ended() == goal;
+      }));
+    }
+    EXPECT_EQ(sink_.last().code, ErrorCode::kMalformed) << sink_.last().ToString();
+  }
+}
+
+TEST_F(TcpTransportTest, ASlowReaderDoesNotStallOthers) {
+  End client;
+  const End server;
+  std::vector<RawSocket> slow;
+  Bytes request;
+  const auto head =
+      EncodeTcpRequest({.protocol = TcpProtocol::kV2,
+                        .extent = {.address = server.address(), .length_bytes = kMemoryBytes}});
+  for (int i = 0; i < 10; ++i) {
+    request.insert(request.end(), head.begin(), head.end());
+  }
+  slow.reserve(8);
+  for (int i = 0; i < 8; ++i) {
+    slow.push_back(RawSocket::To(server.Describe()->tcp_data_port));
+    slow.back().Send(request);
+  }
+  auto endpoint = client.transport.Connect(server.Describe()).value();
+  for (int round = 0; round < 20; ++round) {
+    std::vector<Slice> slices{
+        MakeSlice(Opcode::kRead, client.memory, server.address(), 100'000),
+        MakeSlice(Opcode::kWrite, client.memory, server.address() + 200'000, 100'000)};
+    Run(*endpoint, slices);
+  }
+  EXPECT_EQ(sink_.done(), 40U);
+  EXPECT_EQ(slow[0].Receive(8), FromHex("00000000 5654434D"));
+}
+
+TEST_F(TcpTransportTest, AQueueWithoutRoomTakesLessAndRefusesNothing) {
+  End client({.max_queued_bytes = 100'000});
+  const End server;
+  auto endpoint = client.transport.Connect(server.Describe()).value();
+  std::vector<Slice> slices(500,
+                            MakeSlice(Opcode::kWrite, client.memory, server.address(), 10'000));
+  std::vector<Slice*> pointers;
+  pointers.reserve(slices.size());
+  for (Slice& slice : slices) {
+    pointers.push_back(&slice);
+  }
+  EXPECT_LE(endpoint->Post(pointers), 11U);
+  ASSERT_TRUE(Until([&] {
+    endpoint->Drive();
+    return sink_.ended() > 0;
+  }));
+  endpoint->Abort({ErrorCode::kCancelled, "enough"});
+  std::vector<Slice> all(500, MakeSlice(Opcode::kWrite, client.memory, server.address(), 10'000));
+  const std::size_t failed_before = sink_.failed();
+  Run(*endpoint, all);
+  EXPECT_EQ(sink_.failed(), failed_before);
+}
+
+// A process that serves until it is killed, or asks without end.
+pid_t Fork(const std::function<void()>& body) {
+  const pid_t pid = ::fork();
+  MC_CHECK(pid >= 0);
+  if (pid == 0) {
+    body();
+    ::_exit(0);
+  }
+  return pid;
+}
+
+void Kill(pid_t pid) {
+  ::kill(pid, SIGKILL);
+  ::waitpid(pid, nullptr, 0);
+}
+
+TEST_F(TcpTransportTest, APeerKilledInTheMiddleFailsEverySliceOnce) {
+  std::array<int, 2> pipe{};
+  ASSERT_EQ(::pipe(pipe.data()), 0);
+  struct Facts {
+    std::uint64_t address;
+    std::uint16_t port;
+  } facts{};
+  const pid_t pid = Fork([&] {
+    const End server;
+    const Facts own{.address = server.address(), .port = server.Describe()->tcp_data_port};
+    MC_CHECK(::write(pipe[1], &own, sizeof own) == sizeof own);
+    ::pause();
+  });
+  ASSERT_EQ(::read(pipe[0], &facts, sizeof facts), static_cast<ssize_t>(sizeof facts));
+  End client;
+  auto descriptor = client.Describe();
+  descriptor->tcp_data_port = facts.port;
+  auto endpoint = client.transport.Connect(descriptor).value();
+  std::vector<Slice> first{MakeSlice(Opcode::kRead, client.memory, facts.address, 1000)};
+  Run(*endpoint, first);
+  EXPECT_EQ(sink_.done(), 1U);
+  std::vector<Slice> slices;
+  for (std::uint64_t i = 0; i < 64; ++i) {
+    slices.push_back(MakeSlice(i % 2 == 0 ? Opcode::kRead : Opcode::kWrite,
+                               client.memory + i * 0x20000, facts.address + i * 0x20000, 0x20000));
+  }
+  std::vector<Slice*> pointers;
+  pointers.reserve(slices.size());
+  for (Slice& slice : slices) {
+    pointers.push_back(&slice);
+  }
+  ASSERT_EQ(endpoint->Post(pointers), slices.size());
+  endpoint->Drive();
+  Kill(pid);
+  ASSERT_TRUE(Until([&] {
+    endpoint->Drive();
+    return sink_.ended() == 1 + slices.size();
+  }));
+  EXPECT_GT(sink_.failed(), 0U);
+  EXPECT_EQ(sink_.last().code, ErrorCode::kUnavailable);
+  ::close(pipe[0]);
+  ::close(pipe[1]);
+}
+
+TEST_F(TcpTransportTest, AnInitiatorKilledInTheMiddleLeavesTheServerServing) {
+  std::array<int, 2> to_child{};
+  std::array<int, 2> from_child{};
+  ASSERT_EQ(::pipe(to_child.data()), 0);
+  ASSERT_EQ(::pipe(from_child.data()), 0);
+  struct Facts {
+    std::uint64_t address;
+    std::uint16_t port;
+  };
+  // Forked before this process has threads.
+  const pid_t pid = Fork([&] {
+    Facts facts{};
+    MC_CHECK(::read(to_child[0], &facts, sizeof facts) == sizeof facts);
+    End client;
+    auto descriptor = client.Describe();
+    descriptor->tcp_data_port = facts.port;
+    auto endpoint = client.transport.Connect(descriptor).value();
+    for (;;) {
+      std::vector<Slice> slices{
+          MakeSlice(Opcode::kWrite, client.memory, facts.address, kMemoryBytes)};
+      Run(*endpoint, slices);
+      MC_CHECK(::write(from_child[1], "x", 1) == 1);
+    }
+  });
+  End server;
+  const Facts facts{.address = server.address(), .port = server.Describe()->tcp_data_port};
+  ASSERT_EQ(::write(to_child[1], &facts, sizeof facts), static_cast<ssize_t>(sizeof facts));
+  char byte = 0;
+  ASSERT_EQ(::read(from_child[0], &byte, 1), 1);
+  Kill(pid);
+  auto endpoint = server.transport.Connect(server.Describe()).value();
+  std::vector<Slice> slices{MakeSlice(Opcode::kRead, server.memory, server.address() + 4096, 64)};
+  Run(*endpoint, slices);
+  EXPECT_EQ(sink_.done(), 1U);
+  // What the dead one left half done keeps nothing registered.
+  EXPECT_TRUE(server.regions.Remove(server.address(), kHang));
+  for (const int fd : {to_child[0], to_child[1], from_child[0], from_child[1]}) {
+    ::close(fd);
+  }
+}
+
+TEST_F(TcpTransportTest, StopEndsEverythingAndConnectsNoMore) {
+  End client;
+  const End server;
+  auto endpoint = client.transport.Connect(server.Describe()).value();
+  std::vector<Slice> slices(50, MakeSlice(Opcode::kRead, client.memory, server.address(), 50'000));
+  std::vector<Slice*> pointers;
+  pointers.reserve(slices.size());
+  for (Slice& slice : slices) {
+    pointers.push_back(&slice);
+  }
+  const std::size_t taken = endpoint->Post(pointers);
+  client.transport.Stop();
+  client.transport.Stop();
+  EXPECT_EQ(sink_.ended(), taken);
+  EXPECT_FALSE(client.transport.Connect(server.Describe()));
+}
+
+}  // namespace
+}  // namespace mooncake::transfer
