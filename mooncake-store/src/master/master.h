@@ -146,6 +146,9 @@ class Master {
   void CountCaller(const Caller& caller);
   void Seen(const Uuid& client, Instant now);
   void ApplySegment(const SegmentEvent& event);
+  // Applies it if the segment is still mounted, after `only_if(segment)` agreed.
+  template <typename Condition>
+  bool ChangeSegment(const SegmentEvent& event, Condition only_if);
   void ApplyRecency(const RecencyEvent& event);
   void FreeRested(Instant now);
 
@@ -196,6 +199,9 @@ class Master {
   std::atomic<std::uint64_t> random_;
   // No soft pin ends before.
   std::atomic<std::int64_t> next_pin_end_ns_;
+
+  // Held from the decision on segments to its effect; above the table's own locks.
+  Mutex segments_change_mutex_;
 
   Mutex scratch_mutex_;
   std::vector<std::unique_ptr<Scratch>> scratches_ MC_GUARDED_BY(scratch_mutex_);

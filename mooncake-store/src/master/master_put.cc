@@ -165,6 +165,7 @@ bool Master::StartOne(PutBatch& batch, Shard& shard, std::size_t index,
   if (decision.code != StoreCode::kOk) {
     return true;
   }
+  scratch.placed.clear();
   if (!take_fewer && OverMetadataLimit()) {
     return false;
   }
@@ -172,7 +173,6 @@ bool Master::StartOne(PutBatch& batch, Shard& shard, std::size_t index,
   batch.place.bytes = size;
   batch.place.key_hash = key.hash;
   batch.place.random = random_.fetch_add(1, std::memory_order_relaxed);
-  scratch.placed.clear();
   const std::uint32_t have = Place(*scratch.view, batch.place, scratch.placed);
   // A segment whose unmounting began after the view was taken may already have been swept here.
   const bool stale = std::ranges::any_of(scratch.placed, [&](const PlacedExtent& extent) {
@@ -182,7 +182,10 @@ bool Master::StartOne(PutBatch& batch, Shard& shard, std::size_t index,
     for (const PlacedExtent& extent : scratch.placed) {
       scratch.view->by_number[extent.segment]->space.Free(std::span(&extent.range, 1));
     }
-    return false;
+    if (stale) {
+      scratch.placed.clear();
+    }
+    return false;  // What is left in `placed` tells where there was room.
   }
   if (decision.drop) {
     shard.Apply(*decision.drop);
@@ -270,9 +273,11 @@ void Master::StartInFull(PutBatch& batch, std::size_t index) {
       break;
     }
     const bool by_metadata = OverMetadataLimit();
-    const SegmentMask where = WhereRoomHelps(*scratch.view, batch.place, {}, preferred_only);
-    const std::uint64_t need =
-        by_metadata ? 1 : RoundUpToSpaceUnits(size) * std::max(batch.most_replicas, 1U);
+    const std::uint32_t have = scratch.placed.empty() ? 0 : scratch.placed.back().replica + 1U;
+    const SegmentMask where =
+        WhereRoomHelps(*scratch.view, batch.place, scratch.placed, preferred_only);
+    const std::uint32_t missing = batch.most_replicas > have ? batch.most_replicas - have : 1;
+    const std::uint64_t need = by_metadata ? 1 : RoundUpToSpaceUnits(size) * missing;
     if (MakeRoom(where, need + (by_metadata ? 0 : ahead), keep, batch.now, earliest)) {
       ahead = 0;
     } else if (preferred_only) {

@@ -18,7 +18,19 @@ void Master::Handle(const PingRequest& request, Instant now, PingReply& reply) {
                std::chrono::duration_cast<std::chrono::milliseconds>(options_.client_ttl).count())};
 }
 
+template <typename Condition>
+bool Master::ChangeSegment(const SegmentEvent& event, Condition only_if) {
+  const MutexLock lock(segments_change_mutex_);
+  const Segment* segment = segments_.At(event.identity.number);
+  if (segment == nullptr || segment->identity != event.identity || !only_if(*segment)) {
+    return false;
+  }
+  ApplySegment(event);
+  return true;
+}
+
 MountSegmentReply Master::Mount(const SegmentInfo& info, const Uuid& owner, Instant now) {
+  const MutexLock lock(segments_change_mutex_);
   const SegmentTable::MountDecision decision = segments_.DecideMount(info, owner, now);
   if (decision.event) {
     ApplySegment(*decision.event);
@@ -50,10 +62,6 @@ void Master::Handle(const UnmountSegmentRequest& request, Instant now, UnmountSe
   if (!identity) {
     return;  // Gone is what was asked for.
   }
-  if (segments_.At(identity->number)->owner != request.caller.client) {
-    reply.code = StoreCode::kInvalidParams;
-    return;
-  }
   SegmentEvent event{.kind = SegmentEventKind::kStatus, .now = now, .identity = *identity};
   if (request.grace_ms > 0) {
     event.status = SegmentStatus::kGracefullyUnmounting;
@@ -62,7 +70,13 @@ void Master::Handle(const UnmountSegmentRequest& request, Instant now, UnmountSe
     event.status = SegmentStatus::kUnmounting;
     event.owner_left = true;
   }
-  ApplySegment(event);
+  (void)ChangeSegment(event, [&](const Segment& segment) {
+    if (segment.owner != request.caller.client) {
+      reply.code = StoreCode::kInvalidParams;
+      return false;
+    }
+    return segment.status != SegmentStatus::kUnmounting;
+  });
 }
 
 void Master::Handle(const QuerySegmentsRequest& request, Instant now, QuerySegmentsReply& reply) {
@@ -89,11 +103,14 @@ bool Master::Tick(Instant now, std::size_t budget) {
   FreeRested(now);
   DropLostClients(now);
   for (const SegmentIdentity& identity : segments_.GraceEnded(now)) {
-    ApplySegment({.kind = SegmentEventKind::kStatus,
-                  .now = now,
-                  .identity = identity,
-                  .status = SegmentStatus::kUnmounting,
-                  .owner_left = true});
+    (void)ChangeSegment({.kind = SegmentEventKind::kStatus,
+                         .now = now,
+                         .identity = identity,
+                         .status = SegmentStatus::kUnmounting,
+                         .owner_left = true},
+                        [](const Segment& segment) {
+                          return segment.status == SegmentStatus::kGracefullyUnmounting;
+                        });
   }
   budget = DropSegments(now, budget);
   budget = EndTimeouts(now, budget);
@@ -110,13 +127,12 @@ void Master::DropLostClients(Instant now) {
     }
     ++counters_.clients_expired;
     for (const SegmentIdentity& identity : segments_.OwnedBy(client)) {
-      const Segment* segment = segments_.At(identity.number);
-      if (segment != nullptr && segment->status != SegmentStatus::kUnmounting) {
-        ApplySegment({.kind = SegmentEventKind::kStatus,
-                      .now = now,
-                      .identity = identity,
-                      .status = SegmentStatus::kUnmounting});
-      }
+      (void)ChangeSegment(
+          {.kind = SegmentEventKind::kStatus,
+           .now = now,
+           .identity = identity,
+           .status = SegmentStatus::kUnmounting},
+          [](const Segment& segment) { return segment.status != SegmentStatus::kUnmounting; });
     }
   }
 }
@@ -124,7 +140,7 @@ void Master::DropLostClients(Instant now) {
 std::size_t Master::DropSegments(Instant now, std::size_t budget) {
   // A shard is held for so many objects at a time, so that others get in between.
   constexpr std::size_t kPerLock = 64;
-  for (const SegmentIdentity& identity : segments_.Unmounting()) {
+  for (const auto& [identity, changes] : segments_.Unmounting()) {
     for (const auto& shard : shards_) {
       bool more = true;
       while (more && budget > 0) {
@@ -143,8 +159,11 @@ std::size_t Master::DropSegments(Instant now, std::size_t budget) {
     if (budget == 0) {
       return 0;
     }
-    // No shard holds a range there any more, and none will: it has not been allocatable since.
-    ApplySegment({.kind = SegmentEventKind::kGone, .now = now, .identity = identity});
+    // No shard holds a range there any more; none will, unless its owner mounted it again
+    // meanwhile.
+    (void)ChangeSegment(
+        {.kind = SegmentEventKind::kGone, .now = now, .identity = identity},
+        [changed = changes](const Segment& segment) { return segment.status_changes == changed; });
   }
   return budget;
 }

@@ -84,6 +84,7 @@ void SegmentTable::Apply(const SegmentEvent& event) {
     if (event.kind == SegmentEventKind::kStatus) {
       segment.status = event.status;
       segment.owner_left = event.owner_left;
+      ++segment.status_changes;
       if (event.status == SegmentStatus::kGracefullyUnmounting) {
         unmount_at_[number] = event.unmount_at;
       }
@@ -135,12 +136,12 @@ std::vector<SegmentIdentity> SegmentTable::GraceEnded(Instant now) const {
   return ended;
 }
 
-std::vector<SegmentIdentity> SegmentTable::Unmounting() const {
-  std::vector<SegmentIdentity> unmounting;
+std::vector<std::pair<SegmentIdentity, std::uint64_t>> SegmentTable::Unmounting() const {
+  std::vector<std::pair<SegmentIdentity, std::uint64_t>> unmounting;
   const MutexLock lock(mutex_);
   for (const auto& segment : segments_) {
     if (segment && segment->status == SegmentStatus::kUnmounting) {
-      unmounting.push_back(segment->identity);
+      unmounting.emplace_back(segment->identity, segment->status_changes);
     }
   }
   return unmounting;

@@ -1,8 +1,9 @@
 // The memory that clients offer: which segments are mounted, in which state, and who gets what of
 // them. Ranges that readers may still look at rest here until their last lease has ended.
 //
-// Sans-I/O. Thread-safety: any thread; leaf locks. At() takes none: it is for shards, which hold a
-// range of the segment, so that it cannot go.
+// Sans-I/O. Thread-safety: any thread; leaf locks. Who decides on a change of segments holds its
+// own lock until it has applied it. At() takes none: it is for shards, which hold a range of the
+// segment, so that it cannot go.
 //
 // Life of a segment: mounted (kOk) -> [kGracefullyUnmounting ->] kUnmounting, when it is neither
 // readable nor allocatable and the shards drop its objects step by step -> gone, when its number
@@ -47,6 +48,7 @@ struct Segment {
   SpaceAllocator space;
   std::atomic<SegmentStatus> status{SegmentStatus::kOk};
   std::atomic<bool> owner_left{false};
+  std::atomic<std::uint64_t> status_changes{0};
   std::atomic<std::uint64_t> in_flight_bytes{0};
   std::atomic<std::int64_t> resting_until_ns{std::numeric_limits<std::int64_t>::min()};
 };
@@ -89,9 +91,10 @@ class SegmentTable {
 
   [[nodiscard]] std::optional<SegmentIdentity> FindById(const Uuid& id) const;
   [[nodiscard]] std::vector<SegmentIdentity> OwnedBy(const Uuid& owner) const;
-  // Those whose grace has ended and those that are being dropped.
+  // Those whose grace has ended.
   [[nodiscard]] std::vector<SegmentIdentity> GraceEnded(Instant now) const;
-  [[nodiscard]] std::vector<SegmentIdentity> Unmounting() const;
+  // Those that are being dropped, and their status_changes.
+  [[nodiscard]] std::vector<std::pair<SegmentIdentity, std::uint64_t>> Unmounting() const;
 
   // Refreshes `view` if it is out of date.
   void Refresh(std::shared_ptr<const SegmentView>& view) const;
