@@ -179,6 +179,10 @@ class Master {
   void EndPins(Instant now);
   [[nodiscard]] FullHint Fullness(Instant now, std::optional<Instant> earliest) const;
 
+  // The next keys of the sweep that match its pattern; true when there are no more after them. The
+  // pattern is tried with no shard locked: it may take its time.
+  [[nodiscard]] bool NextMatches(ObjectSweep& sweep, std::vector<std::string>& keys);
+
   void DropLostClients(Instant now);
   // At most `budget` objects; the rest of the budget.
   std::size_t DropSegments(Instant now, std::size_t budget);

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "mooncake-store/src/master/key_hash.h"
@@ -26,6 +27,7 @@ struct Master::Scratch {
   std::vector<std::uint32_t> retry;  // Keys that room has to be made for.
   std::vector<GroupNumber> groups;
   std::vector<Slot> slots;
+  std::vector<std::string> names;
 };
 
 // A scratch for the duration of a request.

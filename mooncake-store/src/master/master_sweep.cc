@@ -38,30 +38,56 @@ StoreCode Master::Begin(const GetReplicasByRegexRequest& request, ObjectSweep& s
   return CompileInto(request.pattern, sweep);
 }
 
-bool Master::StepRemove(ObjectSweep& sweep, Instant now) {
-  ScratchLease lease(*this);
-  std::vector<Slot>& slots = (*lease).slots;
-  slots.clear();
+bool Master::NextMatches(ObjectSweep& sweep, std::vector<std::string>& keys) {
+  keys.clear();
   Shard& shard = *shards_[sweep.shard];
   {
     const MutexLock lock(shard.mutex());
     sweep.position = shard.ForEachFrom(sweep.position, kStep, [&](const ObjectRecord& object) {
-      if (object.indexed != 0 && (!sweep.pattern || sweep.pattern->Matches(object.key()))) {
-        slots.push_back(object.slot);
+      if (object.indexed != 0) {
+        keys.emplace_back(object.key());
       }
     });
-    for (const Slot slot : slots) {
-      const ObjectRecord* object = shard.At(slot);
-      const auto event = shard.DecideRemove(*object, sweep.force, now).event;
-      if (event) {
+  }
+  std::erase_if(keys, [&](const std::string& key) { return !sweep.pattern->Matches(key); });
+  return sweep.position == 0 && ++sweep.shard == options_.shard_count;
+}
+
+bool Master::StepRemove(ObjectSweep& sweep, Instant now) {
+  ScratchLease lease(*this);
+  Scratch& scratch = *lease;
+  Shard& shard = *shards_[sweep.shard];
+  bool done = false;
+  if (sweep.pattern) {
+    done = NextMatches(sweep, scratch.names);
+    const MutexLock lock(shard.mutex());
+    for (const std::string& key : scratch.names) {
+      const KeyRef ref{HashKey(kDefaultTenant, key), kDefaultTenant, key};
+      if (const auto event = shard.DecideRemove(ref, sweep.force, now).event) {
         shard.Apply(*event);
         ++sweep.removed;
       }
     }
     shard.Flush();
+  } else {
+    scratch.slots.clear();
+    const MutexLock lock(shard.mutex());
+    sweep.position = shard.ForEachFrom(sweep.position, kStep, [&](const ObjectRecord& object) {
+      if (object.indexed != 0) {
+        scratch.slots.push_back(object.slot);
+      }
+    });
+    for (const Slot slot : scratch.slots) {
+      if (const auto event = shard.DecideRemove(*shard.At(slot), sweep.force, now).event) {
+        shard.Apply(*event);
+        ++sweep.removed;
+      }
+    }
+    shard.Flush();
+    done = sweep.position == 0 && ++sweep.shard == options_.shard_count;
   }
   hub_.DrainIfGrown();
-  return sweep.position == 0 && ++sweep.shard == options_.shard_count;
+  return done;
 }
 
 bool Master::StepGet(ObjectSweep& sweep, const Uuid& client, Instant now,
@@ -73,30 +99,25 @@ bool Master::StepGet(ObjectSweep& sweep, const Uuid& client, Instant now,
       std::chrono::duration_cast<std::chrono::milliseconds>(options_.lease_ttl).count());
   const ReadableSegments readable = Readable(client, now, scratch);
   const Instant until = now + options_.lease_ttl;
-  scratch.slots.clear();
   Shard& shard = *shards_[sweep.shard];
+  const bool done = NextMatches(sweep, scratch.names);
   {
     const MutexLock lock(shard.mutex());
-    sweep.position = shard.ForEachFrom(sweep.position, kStep, [&](const ObjectRecord& object) {
-      if (object.indexed != 0 && sweep.pattern->Matches(object.key())) {
-        scratch.slots.push_back(object.slot);
-      }
-    });
-    for (const Slot slot : scratch.slots) {
-      const ObjectRecord& object = *shard.At(slot);
-      const std::uint64_t hash = HashKey(object.tenant, object.key());
-      if (shard.Lookup({hash, object.tenant, object.key()}, readable).code != StoreCode::kOk) {
+    for (const std::string& key : scratch.names) {
+      const KeyRef ref{HashKey(kDefaultTenant, key), kDefaultTenant, key};
+      const Shard::Found found = shard.Lookup(ref, readable);
+      if (found.code != StoreCode::kOk) {
         continue;
       }
-      shard.Lease(slot, until, now);
-      hub_.OnLease({hash, slot}, until);
-      reply.keys.emplace_back(object.key());
-      ObjectLocation& location = reply.objects.emplace_back();
-      AppendLocation(object, *scratch.view, readable, location, reply.table);
+      shard.Lease(found.object->slot, until, now);
+      hub_.OnLease({ref.hash, found.object->slot}, until);
+      reply.keys.push_back(key);
+      AppendLocation(*found.object, *scratch.view, readable, reply.objects.emplace_back(),
+                     reply.table);
     }
   }
   hub_.DrainIfGrown();
-  return sweep.position == 0 && ++sweep.shard == options_.shard_count;
+  return done;
 }
 
 bool Master::StepList(ObjectSweep& sweep, std::vector<std::string>& keys) {

@@ -156,9 +156,11 @@ class Placing {
   // The better of two names drawn at random: the used ratios even out, and no node, however empty,
   // gets more than twice its share of the writes.
   const SegmentView::Name& EmptierOfTwo() {
-    const SegmentView::Name& one = view_.names[Random() % view_.names.size()];
-    const SegmentView::Name& two = view_.names[Random() % view_.names.size()];
-    return FreeRatio(one) >= FreeRatio(two) ? one : two;
+    const std::size_t count = view_.names.size();
+    const std::size_t one = Random() % count;
+    const std::size_t two = count == 1 ? one : (one + 1 + Random() % (count - 1)) % count;
+    return FreeRatio(view_.names[one]) >= FreeRatio(view_.names[two]) ? view_.names[one]
+                                                                      : view_.names[two];
   }
 
   // Writes in flight count twice: they take space, and the node is busy with them.
