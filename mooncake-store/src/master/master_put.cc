@@ -1,5 +1,6 @@
 // Writing: space and a name first, the bytes by the client, the end last.
 #include <algorithm>
+#include <bit>
 #include <chrono>
 #include <limits>
 
@@ -11,6 +12,12 @@ namespace {
 
 // An extent counts its 64-byte units in 32 bits.
 constexpr std::uint64_t kMaxObjectBytes = std::uint64_t{1} << 37U;
+
+// By what a repeated request is known: the call and the window. 0: the caller named no call.
+std::uint64_t CallId(const ChainPosition& chain) {
+  return chain.chain_id == 0 ? 0
+                             : std::rotl(chain.chain_id * 0x9e3779b97f4a7c15U, 31) + chain.position;
+}
 
 }  // namespace
 
@@ -103,9 +110,7 @@ void Master::StartBatch(PutBatch& batch) {
   }
   batch.most_replicas = std::min(config.replica_num, UsableNames(*scratch.view, batch.place));
   batch.first_version = last_version_.load(std::memory_order_relaxed) + 1;
-  const ChainPosition& chain = batch.request.chain;
-  batch.call_id =
-      chain.chain_id == 0 ? 0 : (chain.chain_id ^ (chain.position * 0x9e3779b97f4a7c15U)) | 1U;
+  batch.call_id = CallId(batch.request.chain);
   batch.soft_pin_ttl = config.soft_pin_ttl_ms
                            ? Duration(std::chrono::milliseconds(*config.soft_pin_ttl_ms))
                            : options_.soft_pin_ttl;

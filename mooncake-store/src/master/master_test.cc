@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
+#include <map>
 #include <set>
 
 #include "mooncake-store/src/master/master_test_util.h"
@@ -69,6 +70,14 @@ TEST(Master, OneWriterWinsAndTheOthersLearnIt) {
   EXPECT_EQ(test.End("a", 1, {.success = false}), StoreCode::kInvalidWrite);
   EXPECT_EQ(test.Start("a", 100, 2), StoreCode::kObjectAlreadyExists);
   EXPECT_EQ(test.End("a", 2), StoreCode::kIllegalClient);
+}
+
+TEST(Master, TwoCallsOfOneClientAreTwoWriters) {
+  TestMaster test;
+  ASSERT_EQ(test.Mount(1, 16 * kPage), StoreCode::kOk);
+  for (int call = 0; call < 8; ++call) {  // Chain ids that differ by one.
+    EXPECT_EQ(test.Start("a", 100), call == 0 ? StoreCode::kOk : StoreCode::kObjectAlreadyExists);
+  }
 }
 
 TEST(Master, ARepeatedStartGetsTheSameSpaceAndASecondKeyOfABatchDoesNot) {
@@ -444,6 +453,101 @@ TEST(Master, KeepsItsMemoryForObjectsWithinTheLimit) {
   }
   EXPECT_GT(test.master.counters().evicted_objects, 800U);
   EXPECT_TRUE(test.Exists("999"));
+}
+
+// Many writers of the same keys: each key ends with one writer's bytes, and all learn how it went.
+TEST(Master, WritersThatShareKeysEachGetAClearAnswer) {
+  TestMaster test;
+  ASSERT_EQ(test.Mount(1, 256 * kPage), StoreCode::kOk);
+  std::map<std::string, std::uint64_t> winner;
+  for (std::uint64_t round = 0; round < 50; ++round) {
+    for (std::uint64_t writer = 1; writer <= 8; ++writer) {
+      const std::string key = "key" + std::to_string((round + writer) % 20);
+      const StoreCode code = test.Start(key, 100 * writer, writer);
+      if (code == StoreCode::kOk) {
+        EXPECT_TRUE(winner.emplace(key, writer).second);
+      } else {
+        EXPECT_EQ(code, StoreCode::kObjectAlreadyExists);
+      }
+    }
+  }
+  EXPECT_EQ(winner.size(), 20U);
+  for (const auto& [key, writer] : winner) {
+    EXPECT_EQ(test.End(key, writer), StoreCode::kOk);
+    ASSERT_EQ(test.Get(key), StoreCode::kOk);
+    EXPECT_EQ(test.got.objects[0].size_bytes, 100 * writer);
+  }
+}
+
+TEST(Master, UnequalSegmentsFillEvenlyAndStayFull) {
+  for (const AllocationStrategy strategy :
+       {AllocationStrategy::kRandom, AllocationStrategy::kFreeRatioFirst}) {
+    TestMaster test({.allocation_strategy = strategy});
+    ASSERT_EQ(test.Mount(1, 32 * kPage), StoreCode::kOk);
+    ASSERT_EQ(test.Mount(2, 32 * kPage), StoreCode::kOk);
+    ASSERT_EQ(test.Mount(3, 128 * kPage), StoreCode::kOk);
+    for (int number = 0; number < 4 * 192; ++number) {
+      ASSERT_EQ(test.Put(std::to_string(number), kPage), StoreCode::kOk);
+      if (number > 3 * 192) {
+        for (const SegmentReport& report : test.master.ReportSegments(test.now())) {
+          EXPECT_GE(report.used_bytes * 100, report.capacity_bytes * 97);
+        }
+      }
+    }
+  }
+}
+
+TEST(Master, OneEvictionFreesAheadForItsBatchWithinBounds) {
+  for (const double ratio : {0.0, 0.5}) {
+    TestMaster test({.eviction_ratio = ratio});
+    ASSERT_EQ(test.Mount(1, 64 * kPage), StoreCode::kOk);
+    for (int number = 0; number < 64; ++number) {
+      ASSERT_EQ(test.Put(std::to_string(number), kPage), StoreCode::kOk);
+    }
+    BatchPutStartRequest request;
+    std::vector<std::string> keys;
+    keys.reserve(16);
+    for (int number = 0; number < 16; ++number) {
+      keys.push_back("new" + std::to_string(number));
+    }
+    request.keys.assign(keys.begin(), keys.end());
+    request.sizes_bytes.assign(16, kPage);
+    BatchPutStartReply reply;
+    test.master.Handle(request, test.now(), reply);
+    for (const PutStartResult& result : reply.results) {
+      EXPECT_EQ(result.code, StoreCode::kOk);
+    }
+    EXPECT_EQ(test.master.counters().evicted_objects, 16U);  // No more than was needed.
+    EXPECT_EQ(test.master.counters().evictions_attempted, ratio == 0 ? 16U : 1U);
+  }
+}
+
+TEST(Master, AnObjectThatCannotFitEvictsNothing) {
+  TestMaster test;
+  ASSERT_EQ(test.Mount(1, 8 * kPage), StoreCode::kOk);
+  ASSERT_EQ(test.Put("a", kPage), StoreCode::kOk);
+  EXPECT_EQ(test.Start("huge", 9 * kPage), StoreCode::kNoAvailableHandle);
+  EXPECT_TRUE(test.Exists("a"));
+}
+
+// Heads of chains are worth more than their tails.
+TEST(Master, EvictsAChainFromItsEnd) {
+  TestMaster test;
+  ASSERT_EQ(test.Mount(1, 8 * kPage), StoreCode::kOk);
+  const BatchPutStartRequest start{.caller = {.client = TestMaster::Client(1)},
+                                   .keys = {"0", "1", "2", "3", "4", "5", "6", "7"},
+                                   .sizes_bytes = std::vector<std::uint64_t>(8, kPage)};
+  test.master.Handle(start, test.now(), test.started);
+  BatchPutEndRequest end{.caller = start.caller, .keys = start.keys};
+  end.endings.resize(8);
+  BatchPutEndReply ended;
+  test.master.Handle(end, test.now(), ended);
+  for (int number = 0; number < 4; ++number) {
+    ASSERT_EQ(test.Put("other" + std::to_string(number), kPage), StoreCode::kOk);
+  }
+  for (int number = 0; number < 8; ++number) {
+    EXPECT_EQ(test.Exists(std::to_string(number)), number < 4) << number;
+  }
 }
 
 }  // namespace
