@@ -76,7 +76,7 @@ void TcpChannel::Tend() {
   {
     const MutexLock lock(mutex_);
     const auto is_closed = [](const auto& lane) { return lane->closed(); };
-    const auto first_ended = std::ranges::stable_partition(lanes_, std::not_fn(is_closed)).begin();
+    const auto first_ended = std::ranges::partition(lanes_, std::not_fn(is_closed)).begin();
     ended_lanes_.fetch_sub(static_cast<std::size_t>(lanes_.end() - first_ended));
     std::move(first_ended, lanes_.end(), std::back_inserter(ended));
     lanes_.erase(first_ended, lanes_.end());
