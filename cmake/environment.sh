@@ -4,8 +4,12 @@
 export PATH=/usr/bin:$PATH
 export CMAKE_BUILD_PARALLEL_LEVEL=${CMAKE_BUILD_PARALLEL_LEVEL:-$(nproc)}
 
-# mooncake_configure PRESET: configures build/PRESET; quick when it is there already.
-mooncake_configure() { cmake --preset "$1" --log-level=WARNING >/dev/null; }
+# mooncake_configure PRESET: configures build/PRESET; quick when it is there already. The Python modules are built for the
+# interpreter of .venv.
+mooncake_configure() {
+  mooncake_venv .venv python/requirements-dev.txt
+  cmake --preset "$1" -DPython_EXECUTABLE="$PWD/.venv/bin/python" --log-level=WARNING >/dev/null
+}
 
 # mooncake_venv FOLDER REQUIREMENTS: a virtual environment with what the file lists; made again only when the list has changed.
 mooncake_venv() {
@@ -19,7 +23,6 @@ mooncake_venv() {
 
 # mooncake_install: the Python package, made of the release tree, into .venv. The compiled parts are those that build/release holds.
 mooncake_install() {
-  mooncake_venv .venv python/requirements-dev.txt
   .venv/bin/python -m pip install -q --disable-pip-version-check --no-build-isolation --no-deps --force-reinstall \
     -C build-dir=build/release -C cmake.define.MC_BUILD_TESTS=ON -C cmake.define.CMAKE_EXPORT_COMPILE_COMMANDS=ON .
 }

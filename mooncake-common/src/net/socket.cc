@@ -210,6 +210,17 @@ Result<std::pair<UniqueFd, UniqueFd>> SocketPair() {
   return std::pair(UniqueFd(fds[0]), UniqueFd(fds[1]));
 }
 
+void SetKeepAlive(int fd) {
+  const auto set = [fd](int level, int name, int value) {
+    (void)setsockopt(fd, level, name, &value, sizeof value);  // Not every socket is TCP.
+  };
+  set(SOL_SOCKET, SO_KEEPALIVE, 1);
+  set(IPPROTO_TCP, TCP_KEEPIDLE, 15);         // Seconds of silence before the first probe,
+  set(IPPROTO_TCP, TCP_KEEPINTVL, 5);         // between probes,
+  set(IPPROTO_TCP, TCP_KEEPCNT, 3);           // and how many go unanswered.
+  set(IPPROTO_TCP, TCP_USER_TIMEOUT, 30'000);  // Milliseconds that sent bytes go unacknowledged.
+}
+
 Result<std::uint16_t> LocalPort(int fd) {
   sockaddr_storage storage{};
   socklen_t length = sizeof storage;

@@ -88,6 +88,10 @@ struct SocketAddress {
 // A connected pair of non-blocking stream sockets within the machine, for tests and benchmarks.
 [[nodiscard]] Result<std::pair<UniqueFd, UniqueFd>> SocketPair();
 
+// Has the kernel notice a peer that vanished without a word (power, cable), within about half a
+// minute, at no cost to any thread: the connection then fails. A request of set-up.
+void SetKeepAlive(int fd);
+
 [[nodiscard]] Result<std::uint16_t> LocalPort(int fd);
 
 // The other end in words, "unknown peer" when it has gone.

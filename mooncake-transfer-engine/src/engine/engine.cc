@@ -87,11 +87,26 @@ class Engine::Impl {
 
   Result<void> Unregister(std::span<void* const> addresses, bool publish) {
     Result<void> outcome = local.Unregister(addresses, options.unregister_patience);
-    if (publish && running.load()) {
-      auto published = local.Publish();
-      return outcome ? published : outcome;
+    if (!publish || !running.load()) {
+      return outcome;
     }
-    return outcome;
+    if (options.revoke_announced) {
+      if (auto revoked = options.revoke_announced(); !revoked && outcome) {
+        outcome = std::move(revoked);
+      }
+      local.SetIdentity(Announced());
+    }
+    auto published = local.Publish();
+    return outcome ? published : outcome;
+  }
+
+  // Our identity as the running transports complete it.
+  [[nodiscard]] SegmentDescriptor Announced() const {
+    SegmentDescriptor identity = Identity(options);
+    for (const auto& transport : options.transports) {
+      transport->Announce(identity);
+    }
+    return identity;
   }
 
   bool LookAfterAll() {
@@ -179,7 +194,6 @@ Result<void> Engine::Start() {
     return Fail(ErrorCode::kAlreadyExists,
                 fmt::format("start engine {}: it was started already", name()));
   }
-  SegmentDescriptor identity = Impl::Identity(engine.options);
   for (const auto& transport : engine.options.transports) {
     if (auto up = transport->Start(); !up) {
       for (const auto& other : engine.options.transports) {
@@ -187,9 +201,8 @@ Result<void> Engine::Start() {
       }
       return up;
     }
-    transport->Announce(identity);
   }
-  engine.local.SetIdentity(std::move(identity));
+  engine.local.SetIdentity(engine.Announced());
   engine.started = true;
   engine.running.store(true, std::memory_order_release);
   if (auto published = engine.local.Publish(); !published) {
@@ -255,7 +268,11 @@ std::shared_ptr<const SegmentDescriptor> Engine::LocalDescriptor() const {
 
 Result<SegmentId> Engine::OpenSegment(std::string_view segment_name) {
   MC_TRY(impl_->CheckRunning("open segment"));
-  return impl_->segments.Open(segment_name);
+  MC_TRY_ASSIGN(const SegmentId id, impl_->segments.Open(segment_name));
+  if (impl_->options.refresh_on_open && id != kLocalSegment) {
+    MC_TRY(RefreshSegment(id));
+  }
+  return id;
 }
 
 Result<void> Engine::CloseSegment(SegmentId id) {

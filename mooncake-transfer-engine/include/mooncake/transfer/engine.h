@@ -25,6 +25,10 @@
 #include "mooncake-transfer-engine/src/metadata/segment_descriptor.h"
 #include "mooncake-transfer-engine/src/transports/slice.h"
 
+namespace mooncake {
+class Reactor;
+}
+
 namespace mooncake::transfer {
 
 using Notify = Notification;
@@ -88,10 +92,11 @@ enum class RemoteCheck : std::uint8_t {
   kNever,   // =0: the peer decides.
 };
 
-// The parts an engine is made of. Most callers want CreateEngine() below, which makes them.
+// The parts an engine is made of. Most callers want CreateEngine() of factory.h, which makes them.
 struct EngineOptions {
-  std::string name;            // Of the local segment, as peers open it.
-  std::uint16_t rpc_port = 0;  // Of the handshake listener, for whoever asks.
+  std::shared_ptr<Reactor> reactor;  // What the parts below need to live last; may be empty.
+  std::string name;                  // Of the local segment, as peers open it.
+  std::uint16_t rpc_port = 0;        // Of the handshake listener, for whoever asks.
   std::vector<std::unique_ptr<Transport>> transports;
   std::shared_ptr<SegmentDirectory> directory;
   std::shared_ptr<RegionTable> regions;  // Shared with transports that serve; empty = a new one.
@@ -105,6 +110,10 @@ struct EngineOptions {
   Duration spin = std::chrono::microseconds(50);  // A waiting caller polls so long before sleeping.
   Duration unregister_patience = std::chrono::seconds(5);
   RemoteCheck remote_check = RemoteCheck::kAuto;
+  bool refresh_on_open = false;  // OpenSegment asks the directory each time.
+  // Makes descriptors announced so far useless to peers that copy without asking this process.
+  // Called after memory was unregistered; the transports then announce anew.
+  std::function<Result<void>()> revoke_announced;
   // A thread that watches what nobody polls (stalls, resends, restarted peers). It starts when it
   // is needed first. Without it, polling and waiting callers do its work.
   bool caretaker = true;
@@ -223,22 +232,5 @@ class Engine {
   explicit Engine(std::unique_ptr<Impl> impl);
   const std::unique_ptr<Impl> impl_;
 };
-
-// What a user says to get an engine; the rest comes from the environment.
-struct EngineSettings {
-  std::string local_name;  // "host", "host:port" or empty.
-  std::string metadata;    // "P2PHANDSHAKE", "http://...", ...
-  std::string protocol;    // "tcp", "local"; empty = whatever reaches the peer.
-  std::string devices;     // NIC allow-list, by commas; empty or "auto-discovery" = all.
-};
-
-// A started engine over the transports that this machine offers.
-//
-// Errors: kInvalidArgument naming the setting or variable that is wrong; those of the metadata.
-[[nodiscard]] Result<std::unique_ptr<Engine>> CreateEngine(const EngineSettings& settings);
-
-// The negative number by which the public APIs call an error: -1 invalid argument, -3 address not
-// registered, -7 overlap, -200 metadata ...
-[[nodiscard]] int ErrorNumber(ErrorCode code);
 
 }  // namespace mooncake::transfer

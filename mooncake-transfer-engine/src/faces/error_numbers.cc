@@ -1,5 +1,4 @@
-// Numbers of docs: te.md's integer error codes, which C, C++ and Python callers compare with.
-#include "mooncake-transfer-engine/include/mooncake/transfer/engine.h"
+#include "mooncake-transfer-engine/src/faces/error_numbers.h"
 
 namespace mooncake::transfer {
 
@@ -35,6 +34,11 @@ int ErrorNumber(ErrorCode code) {
       return -1;
   }
   return -1;
+}
+
+int StatusNumber(ErrorCode code) {
+  constexpr int kNotImplemented = 999;
+  return code == ErrorCode::kNotSupported ? kNotImplemented : -ErrorNumber(code);
 }
 
 }  // namespace mooncake::transfer
