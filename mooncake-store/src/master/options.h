@@ -27,7 +27,8 @@ struct MasterOptions {
   Duration revoked_rest = std::chrono::seconds(1);     // Bytes of a failed write may still arrive.
   AllocationStrategy allocation_strategy = AllocationStrategy::kRandom;
   std::uint64_t metadata_limit_bytes = 0;  // Of memory for objects; 0 = none.
-  std::uint32_t shard_count = 64;
+  // A power of two. Few, so that a batch has many keys in each, whose cache misses then overlap.
+  std::uint32_t shard_count = 16;
   std::uint64_t seed = 1;           // Of placement and of segment incarnations.
   std::uint64_t view_version = 1;   // Names this master's life to clients.
   std::uint64_t first_version = 1;  // Of objects. A later life must begin above an earlier one's
