@@ -12,6 +12,7 @@
 
 #include "mooncake-common/src/base/log.h"
 #include "mooncake-common/src/base/result.h"
+#include "mooncake-integration/engine_holder.h"
 #include "mooncake-integration/py_sequence.h"
 #include "mooncake-transfer-engine/include/mooncake/transfer/engine.h"
 #include "mooncake-transfer-engine/include/mooncake/transfer/factory.h"
@@ -28,11 +29,6 @@ using transfer::Notify;
 using transfer::Opcode;
 using transfer::TransferRequest;
 using transfer::TransferState;
-
-// What get_engine() gives and the store's setup() takes.
-struct InnerTransferEngine {
-  std::shared_ptr<Engine> engine;
-};
 
 // The last failure of each thread, for last_error().
 thread_local Error last_error_of_thread{ErrorCode::kInternal, ""};

@@ -1,0 +1,207 @@
+#include "mooncake-store/src/client/client_parts.h"
+
+#include <algorithm>
+#include <chrono>
+#include <string>
+#include <string_view>
+
+#include "mooncake-common/src/base/random.h"
+#include "mooncake-common/src/concurrency/parking.h"
+#include "mooncake-store/src/client/failure.h"
+#include "mooncake-store/src/client/key_operations.h"
+#include "mooncake-transfer-engine/include/mooncake/transfer/factory.h"
+
+namespace mooncake::store {
+namespace {
+
+// How long set-up keeps trying while the master does not answer, and how long closing waits for it.
+constexpr Duration kSetupPatience = std::chrono::seconds(10);
+constexpr Duration kSetupPause = std::chrono::milliseconds(100);
+constexpr Duration kClosePatience = std::chrono::seconds(1);
+
+std::unexpected<StoreError> Refuse(StoreCode code, std::string_view verb, std::string_view what,
+                                   std::string_view cause) {
+  return std::unexpected(StoreError{.code = code, .text = FailureText(code, verb, what, cause)});
+}
+
+// Wrong settings are the caller's to correct; the rest is not.
+StoreCode CodeOf(const Error& why) {
+  switch (why.code) {
+    case ErrorCode::kInvalidArgument:
+    case ErrorCode::kAlreadyExists:
+    case ErrorCode::kNotSupported:
+      return StoreCode::kInvalidParams;
+    default:
+      return StoreCode::kInternalError;
+  }
+}
+
+}  // namespace
+
+ClientParts::ClientParts(ClientOptions options, StoreName name)
+    : name_(std::move(name)), core_(std::move(options)), reactor_({.thread_name = "mc-store"}) {}
+
+std::expected<void, StoreError> ClientParts::Open(const ClientSettings& settings) {
+  if (auto connected = Connect(settings.master_address); !connected) {
+    return connected;
+  }
+  if (auto started = StartEngine(settings); !started) {
+    return started;
+  }
+  driver_.emplace(*link_, *engine_);
+  if (settings.local_buffer_bytes > 0) {
+    auto memory = engine_->AllocateManaged(settings.local_buffer_bytes,
+                                           {.remote_accessible = false, .dedicated = true});
+    if (!memory) {
+      return Refuse(CodeOf(memory.error()), "allocate the local buffer", "",
+                    memory.error().message);
+    }
+    local_memory_ = *memory;
+    local_buffer_ = std::make_unique<LocalBuffer>(
+        std::span(static_cast<std::byte*>(local_memory_), settings.local_buffer_bytes));
+  }
+  if (settings.global_segment_bytes > 0) {
+    if (auto mounted = Mount(settings.global_segment_bytes); !mounted) {
+      return std::unexpected(mounted.error());
+    }
+  }
+  heartbeat_.emplace(core_, *link_);
+  if (auto started = heartbeat_->Start(); !started) {
+    return Refuse(StoreCode::kInternalError, "start the heartbeat", "", started.error().message);
+  }
+  return {};
+}
+
+std::expected<void, StoreError> ClientParts::Connect(const std::string& master_address) {
+  if (auto started = reactor_.Start(); !started) {
+    return Refuse(StoreCode::kInternalError, "start the reactor", "", started.error().message);
+  }
+  auto link = MasterLink::Create(reactor_, master_address);
+  if (!link) {
+    return Refuse(CodeOf(link.error()), "reach master", master_address, link.error().message);
+  }
+  link_ = *std::move(link);
+  const auto now = [] { return SteadyClock::Get().Now(); };
+  const Instant give_up = now() + kSetupPatience;
+  Event pause;  // Nobody notifies it.
+  for (;;) {
+    const auto version =
+        link_->ServiceReady(std::min(give_up, now() + core_.options().rpc_timeout));
+    if (version) {
+      return {};
+    }
+    // A refusal in words does not get better by asking again.
+    const bool refused = version.error().code == ErrorCode::kNotSupported ||
+                         version.error().code == ErrorCode::kPermissionDenied;
+    if (refused || now() >= give_up) {
+      return Refuse(StoreCode::kInternalError, "reach master", master_address,
+                    version.error().message);
+    }
+    static_cast<void>(pause.Wait(std::min(give_up, now() + kSetupPause), Duration::zero()));
+  }
+}
+
+std::expected<void, StoreError> ClientParts::StartEngine(const ClientSettings& settings) {
+  if (settings.engine) {
+    engine_ = settings.engine;
+    return {};
+  }
+  // With the P2P handshake the engine is known by a port of its own; in a store of descriptors by
+  // our name.
+  const bool p2p = settings.metadata_server == "P2PHANDSHAKE";
+  auto engine = transfer::CreateEngine({.local_name = p2p ? name_.host : name_.text,
+                                        .metadata = settings.metadata_server,
+                                        .protocol = settings.protocol,
+                                        .devices = settings.devices});
+  if (!engine) {
+    return Refuse(CodeOf(engine.error()), "start the transfer engine as", name_.text,
+                  engine.error().message);
+  }
+  engine_ = *std::move(engine);
+  return {};
+}
+
+void ClientParts::Close() {
+  if (closed_) {
+    return;
+  }
+  closed_ = true;
+  std::vector<OwnedSegment> segments;
+  {
+    const MutexLock lock(mutex_);
+    segments = segments_;
+  }
+  if (driver_) {
+    const Instant give_up = SteadyClock::Get().Now() + kClosePatience;
+    for (const OwnedSegment& segment : segments) {
+      const Duration left =
+          std::max<Duration>(give_up - SteadyClock::Get().Now(), Duration::zero());
+      static_cast<void>(Unmount(segment.id, 0, left));
+    }
+  }
+  if (link_) {
+    link_->Stop();  // Also ends a ping under way, so that the heartbeat ends at once.
+  }
+  if (heartbeat_) {
+    heartbeat_->Stop();
+  }
+  if (engine_ && local_memory_ != nullptr) {
+    static_cast<void>(engine_->FreeManaged(local_memory_));
+  }
+  engine_.reset();  // Stops, unless it was handed in.
+  reactor_.Stop();
+}
+
+std::expected<Uuid, StoreError> ClientParts::Mount(std::uint64_t length_bytes) {
+  auto memory = engine_->AllocateManaged(length_bytes, {.dedicated = true});
+  if (!memory) {
+    return Refuse(CodeOf(memory.error()), "allocate a segment for", name_.text,
+                  memory.error().message);
+  }
+  Rng rng = Rng::FromOs();
+  const SegmentInfo info{.id = GenerateUuid(rng),
+                         .name = name_.text,
+                         .base_address = reinterpret_cast<std::uintptr_t>(*memory),
+                         .size_bytes = length_bytes,
+                         .te_endpoint = engine_->name(),
+                         .protocol = "tcp",
+                         .host_id = core_.options().host_id};
+  core_.membership().Want(info);
+  MountOperation mount(core_);
+  mount.Start({.caller = {}, .segment = info}, kSetupPatience);
+  Run(mount);
+  const StoreCode code = mount.code() != StoreCode::kOk ? mount.code() : mount.reply().code;
+  if (code != StoreCode::kOk) {
+    core_.membership().Unwant(info.id);
+    static_cast<void>(engine_->FreeManaged(*memory));
+    return Refuse(code, "mount segment", name_.text, mount.cause());
+  }
+  const MutexLock lock(mutex_);
+  segments_.push_back({.id = info.id, .memory = *memory});
+  return info.id;
+}
+
+StoreCode ClientParts::Unmount(const Uuid& segment, std::uint64_t grace_ms, Duration patience) {
+  core_.membership().Unwant(segment);
+  UnmountOperation unmount(core_);
+  unmount.Start({.caller = {}, .segment = segment, .grace_ms = grace_ms}, patience);
+  Run(unmount);
+  const StoreCode code = unmount.code() != StoreCode::kOk ? unmount.code() : unmount.reply().code;
+  if (grace_ms > 0 && code == StoreCode::kOk) {
+    return code;  // Still read from; the memory goes when the client does.
+  }
+  void* memory = nullptr;
+  {
+    const MutexLock lock(mutex_);
+    const auto owned = std::ranges::find(segments_, segment, &OwnedSegment::id);
+    if (owned == segments_.end()) {
+      return code == StoreCode::kOk ? StoreCode::kSegmentNotFound : code;
+    }
+    memory = owned->memory;
+    segments_.erase(owned);
+  }
+  static_cast<void>(engine_->FreeManaged(memory));
+  return code;
+}
+
+}  // namespace mooncake::store

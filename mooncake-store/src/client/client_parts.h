@@ -1,0 +1,75 @@
+// What a living client is made of, and the order in which it comes up and goes down.
+//
+// Thread-safety: Open() and Close() from the owner's thread; the rest from any, between the two.
+#pragma once
+
+#include <cstdint>
+#include <expected>
+#include <memory>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "mooncake-common/src/base/uuid.h"
+#include "mooncake-common/src/concurrency/mutex.h"
+#include "mooncake-common/src/net/reactor.h"
+#include "mooncake-store/include/mooncake/store/client.h"
+#include "mooncake-store/src/client/client_core.h"
+#include "mooncake-store/src/client/driver.h"
+#include "mooncake-store/src/client/heartbeat.h"
+#include "mooncake-store/src/client/local_buffer.h"
+#include "mooncake-store/src/client/master_link.h"
+#include "mooncake-store/src/client/store_name.h"
+
+namespace mooncake::store {
+
+class ClientParts {
+ public:
+  ClientParts(ClientOptions options, StoreName name);
+  ~ClientParts() { Close(); }
+  ClientParts(const ClientParts&) = delete;
+  ClientParts& operator=(const ClientParts&) = delete;
+
+  // Reaches the master, starts the engine, allocates and mounts, begins the heartbeat. After a
+  // failure only Close().
+  [[nodiscard]] std::expected<void, StoreError> Open(const ClientSettings& settings);
+  // Takes back in the opposite order, within about a second also without a master. May be called
+  // twice.
+  void Close() MC_EXCLUDES(mutex_);
+
+  [[nodiscard]] std::expected<Uuid, StoreError> Mount(std::uint64_t length_bytes)
+      MC_EXCLUDES(mutex_);
+  [[nodiscard]] StoreCode Unmount(const Uuid& segment, std::uint64_t grace_ms, Duration patience)
+      MC_EXCLUDES(mutex_);
+
+  [[nodiscard]] const StoreName& name() const { return name_; }
+  [[nodiscard]] ClientCore& core() { return core_; }
+  [[nodiscard]] transfer::Engine& engine() { return *engine_; }
+  [[nodiscard]] LocalBuffer* local_buffer() { return local_buffer_.get(); }
+  void Run(Operation& operation) { driver_->Run(operation); }
+
+ private:
+  struct OwnedSegment {
+    Uuid id;
+    void* memory = nullptr;
+  };
+
+  [[nodiscard]] std::expected<void, StoreError> Connect(const std::string& master_address);
+  [[nodiscard]] std::expected<void, StoreError> StartEngine(const ClientSettings& settings);
+
+  StoreName name_;
+  ClientCore core_;
+  Reactor reactor_;
+  std::unique_ptr<MasterLink> link_;
+  std::shared_ptr<transfer::Engine> engine_;
+  std::optional<Driver> driver_;
+  std::optional<Heartbeat> heartbeat_;
+  bool closed_ = false;  // The owner's.
+
+  void* local_memory_ = nullptr;
+  std::unique_ptr<LocalBuffer> local_buffer_;
+  Mutex mutex_;
+  std::vector<OwnedSegment> segments_ MC_GUARDED_BY(mutex_);
+};
+
+}  // namespace mooncake::store
