@@ -72,6 +72,8 @@ class Master {
   // ---- Lookups (master_lookup.cc) ----
   void Handle(const BatchExistRequest& request, Instant now, BatchExistReply& reply);
   void Handle(const BatchGetReplicasRequest& request, Instant now, BatchGetReplicasReply& reply);
+  // The same for an onlooker: leases nothing, counts nothing, and eviction does not hear of it.
+  void Peek(const BatchGetReplicasRequest& request, Instant now, BatchGetReplicasReply& reply);
 
   // ---- Writing (master_put.cc) ----
   void Handle(const BatchPutStartRequest& request, Instant now, BatchPutStartReply& reply);

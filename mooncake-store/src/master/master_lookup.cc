@@ -168,4 +168,32 @@ void Master::Handle(const BatchGetReplicasRequest& request, Instant now,
   hub_.DrainIfGrown();
 }
 
+void Master::Peek(const BatchGetReplicasRequest& request, Instant now,
+                  BatchGetReplicasReply& reply) {
+  reply.Clear();
+  reply.code = StoreCode::kOk;
+  reply.lease_ttl_ms = 0;
+  if (request.keys.size() > kMaxKeysPerBatch) {
+    reply.code = StoreCode::kInvalidParams;
+    return;
+  }
+  ScratchLease lease(*this);
+  Scratch& scratch = *lease;
+  reply.objects.assign(request.keys.size(), {.code = StoreCode::kObjectNotFound});
+  const ReadableSegments readable = Readable(request.caller.client, now, scratch);
+  Group(request, scratch);
+  VisitShards(scratch, [&](Shard& shard,
+                           std::span<const std::uint32_t> indices) MC_NO_THREAD_SAFETY_ANALYSIS {
+    for (const std::uint32_t index : indices) {
+      ObjectLocation& location = reply.objects[index];
+      const Shard::Found found =
+          shard.Lookup({scratch.hashes[index], kDefaultTenant, request.keys[index]}, readable);
+      location.code = found.code;
+      if (found.code == StoreCode::kOk) {
+        AppendLocation(*found.object, *scratch.view, readable, location, reply.table);
+      }
+    }
+  });
+}
+
 }  // namespace mooncake::store
