@@ -402,7 +402,8 @@ Result<void> Engine::SendNotify(SegmentId id, const Notification& notify) {
 }
 
 std::vector<Notification> Engine::TakeNotifies() {
-  return impl_->options.directory->TakeNotifies();
+  return impl_->running.load() ? impl_->options.directory->TakeNotifies()
+                               : std::vector<Notification>();
 }
 
 Result<void> Engine::ProbePeer(std::string_view segment_name) {

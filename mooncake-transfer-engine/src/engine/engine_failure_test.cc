@@ -264,34 +264,31 @@ TEST(EngineFailure, EveryTaskEndsForAnySeed) {
       requests.push_back(rig.Read(i * 1500, random.Between(0, 1500)));
     }
     ASSERT_TRUE(rig.engine->Submit(batch, requests));
-    for (int turn = 0; turn < 200'000; ++turn) {
-      const bool open = !IsTerminal(rig.engine->BatchStatus(batch)->state);
+    bool all = false;
+    for (int turn = 0; turn < 200'000 && !all; ++turn) {
+      all = true;
+      for (std::size_t i = 0; i < count; ++i) {
+        all = IsTerminal(rig.engine->TaskStatus(batch, i)->state) && all;
+      }
       rig.clock.Advance(1ms);
       if (random.Chance(1, 50)) {
         rig.switches[random.Uniform(rig.switches.size())]->stalled = random.Chance(1, 2);
       }
-      if (!open && rig.engine->FreeBatch(batch).error().code == ErrorCode::kNotFound) {
-        break;
-      }
-      if (open || turn == 0) {
-        continue;
-      }
-      // Failed already, but others may still be moving: poll them one by one.
-      bool all = true;
-      for (std::size_t i = 0; i < count; ++i) {
-        const auto status = rig.engine->TaskStatus(batch, i);
-        all = all && (!status || IsTerminal(status->state));
-        if (status && status->state == TransferState::kCompleted) {
-          ASSERT_TRUE(rig.SameBytes(i * 1500, requests[i].length_bytes));
-        }
-      }
-      if (all) {
-        break;
-      }
-      ASSERT_LT(turn, 199'000) << "tasks do not end";
     }
-    static_cast<void>(rig.engine->FreeBatch(batch));
-    EXPECT_EQ(rig.engine->BatchStatus(batch).error().code, ErrorCode::kNotFound) << "still busy";
+    ASSERT_TRUE(all) << "tasks do not end";
+    bool bad = false;
+    for (std::size_t i = 0; i < count; ++i) {
+      const TransferStatus status = rig.engine->TaskStatus(batch, i).value();
+      if (status.state == TransferState::kCompleted) {
+        EXPECT_EQ(status.transferred_bytes, requests[i].length_bytes);
+        EXPECT_TRUE(rig.SameBytes(i * 1500, requests[i].length_bytes));
+      } else {
+        bad = true;
+        EXPECT_FALSE(rig.engine->TaskError(batch, i)->message.empty());
+      }
+    }
+    EXPECT_EQ(rig.engine->BatchStatus(batch)->state == TransferState::kCompleted, !bad);
+    ASSERT_TRUE(rig.engine->FreeBatch(batch));
   }
 }
 

@@ -89,8 +89,8 @@ Result<std::unique_ptr<Engine>> CreateEngine(const EngineSettings& settings) {
     options.revoke_announced = [transport = local.get()] { return transport->RevokeAnnounced(); };
     options.transports.push_back(std::move(local));
   }
-  MC_TRY_ASSIGN(auto tcp_options,
-                TcpOptionsFromEnv(metadata_options.handshake_ports, options.identity.tcp_data_host));
+  MC_TRY_ASSIGN(auto tcp_options, TcpOptionsFromEnv(metadata_options.handshake_ports,
+                                                    options.identity.tcp_data_host));
   options.transports.push_back(std::make_unique<TcpTransport>(
       *options.reactor, *options.regions, Rng::FromOs(), std::move(tcp_options)));
   MC_TRY_ASSIGN(auto engine, Engine::Create(std::move(options)));

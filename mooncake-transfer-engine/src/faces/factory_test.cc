@@ -1,0 +1,98 @@
+#include "mooncake-transfer-engine/include/mooncake/transfer/factory.h"
+
+#include <gtest/gtest.h>
+
+#include <array>
+#include <cstdlib>
+#include <cstring>
+#include <vector>
+
+namespace mooncake::transfer {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr Duration kHang = 60s;
+
+std::unique_ptr<Engine> Make() {
+  auto engine = CreateEngine({.local_name = "127.0.0.1", .metadata = "P2PHANDSHAKE"});
+  EXPECT_TRUE(engine) << engine.error().ToString();
+  return engine ? std::move(*engine) : nullptr;
+}
+
+// Goal: two engines that only share a name reach each other's memory, of both kinds, both ways.
+TEST(Factory, TwoEnginesOfOneHostReachEachOther) {
+  const auto a = Make();
+  const auto b = Make();
+  ASSERT_TRUE(a && b);
+  EXPECT_NE(a->rpc_port(), 0);
+  std::vector<std::byte> ours(1U << 20U);
+  std::vector<std::byte> ordinary(1U << 20U, std::byte{5});
+  auto* managed = static_cast<std::byte*>(b->AllocateManaged(1U << 20U).value());
+  std::memset(managed, 6, 1U << 20U);
+  const MemoryRegistration there{.address = ordinary.data(), .length_bytes = ordinary.size()};
+  ASSERT_TRUE(b->RegisterMemory(std::span(&there, 1)));
+  const MemoryRegistration here{.address = ours.data(), .length_bytes = ours.size()};
+  ASSERT_TRUE(a->RegisterMemory(std::span(&here, 1)));
+  const SegmentId peer = a->OpenSegment(b->name()).value();
+  for (std::byte* remote : {ordinary.data(), managed}) {
+    for (const std::size_t size : {std::size_t{1}, std::size_t{4096}, std::size_t{1} << 20U}) {
+      const TransferRequest request{.opcode = Opcode::kRead,
+                                    .local = ours.data(),
+                                    .segment = peer,
+                                    .remote_address = reinterpret_cast<std::uint64_t>(remote),
+                                    .length_bytes = size};
+      const auto read = a->Transfer(std::array{request}, kHang);
+      ASSERT_TRUE(read) << read.error().ToString();
+      EXPECT_EQ(0, std::memcmp(ours.data(), remote, size));
+    }
+    std::fill(ours.begin(), ours.end(), std::byte{9});
+    const TransferRequest write{.opcode = Opcode::kWrite,
+                                .local = ours.data(),
+                                .segment = peer,
+                                .remote_address = reinterpret_cast<std::uint64_t>(remote),
+                                .length_bytes = 1000};
+    ASSERT_TRUE(a->Transfer(std::array{write}, kHang));
+    EXPECT_EQ(remote[999], std::byte{9});
+  }
+  ASSERT_TRUE(a->ProbePeer(b->name()));
+  ASSERT_TRUE(a->SendNotify(peer, {.name = "n", .message = "m"}));
+  EXPECT_EQ(b->TakeNotifies().size(), 1U);
+}
+
+TEST(Factory, MemoryThatWasUnregisteredIsOutOfReachAtOnce) {
+  const auto a = Make();
+  const auto b = Make();
+  ASSERT_TRUE(a && b);
+  std::vector<std::byte> ours(4096);
+  std::vector<std::byte> theirs(4096);
+  std::vector<std::byte> other(4096, std::byte{3});
+  const std::array there = {
+      MemoryRegistration{.address = theirs.data(), .length_bytes = theirs.size()},
+      MemoryRegistration{.address = other.data(), .length_bytes = other.size()}};
+  ASSERT_TRUE(b->RegisterMemory(there));
+  TransferRequest request{.opcode = Opcode::kWrite,
+                          .local = ours.data(),
+                          .segment = a->OpenSegment(b->name()).value(),
+                          .remote_address = reinterpret_cast<std::uint64_t>(theirs.data()),
+                          .length_bytes = 4096};
+  ASSERT_TRUE(a->Transfer(std::array{request}, kHang));
+  void* const gone = theirs.data();
+  ASSERT_TRUE(b->UnregisterMemory(std::span(&gone, 1)));
+  std::fill(ours.begin(), ours.end(), std::byte{1});
+  EXPECT_FALSE(a->Transfer(std::array{request}, kHang));
+  EXPECT_EQ(theirs[0], std::byte{0});
+  request.remote_address = reinterpret_cast<std::uint64_t>(other.data());
+  EXPECT_TRUE(a->Transfer(std::array{request}, kHang)) << "the rest is still there";
+}
+
+TEST(Factory, NamesTheVariableThatIsMalformed) {
+  ::setenv("MC_TRANSFER_TIMEOUT", "soon", 1);
+  const auto engine = CreateEngine({.local_name = "127.0.0.1", .metadata = "P2PHANDSHAKE"});
+  ::unsetenv("MC_TRANSFER_TIMEOUT");
+  ASSERT_FALSE(engine);
+  EXPECT_NE(engine.error().message.find("MC_TRANSFER_TIMEOUT"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace mooncake::transfer
