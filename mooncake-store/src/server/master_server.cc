@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "mooncake-common/src/base/address.h"
+#include "mooncake-common/src/base/env.h"
 #include "mooncake-common/src/base/local_address.h"
 #include "mooncake-common/src/base/log.h"
 #include "mooncake-common/src/base/random.h"
@@ -14,6 +15,7 @@
 #include "mooncake-store/src/master/eviction/lru.h"
 #include "mooncake-store/src/master/master.h"
 #include "mooncake-store/src/server/admin_http.h"
+#include "mooncake-store/src/server/metadata_cleanup.h"
 #include "mooncake-store/src/server/metrics.h"
 #include "mooncake-store/src/server/service.h"
 #include "mooncake-store/src/server/ticker.h"
@@ -75,7 +77,9 @@ Result<void> Explain(Result<void> started, std::string_view what, std::string_vi
 // In the order in which each needs those before it.
 struct MasterServer::Parts {
   Parts(const ServerOptions& options, std::string rpc_host, const Clock& clock)
-      : master(OfThisLife(options.master), std::make_unique<LruPolicy>()),
+      : cleanup(metadata, EnvText("MC_METADATA_CLUSTER_ID")),
+        master(OfThisLife(options.master), std::make_unique<LruPolicy>(),
+               options.clean_metadata ? &cleanup : nullptr),
         rpc({.host = std::move(rpc_host),
              .port = options.rpc_port,
              .software = fmt::format("mooncake_master {}", Version()),
@@ -106,6 +110,8 @@ struct MasterServer::Parts {
     };
   }
 
+  transfer::HttpMetadataServer metadata;
+  MetadataCleanup cleanup;
   Master master;
   rpc::RpcServer rpc;
   MasterMetrics metrics;
@@ -114,7 +120,6 @@ struct MasterServer::Parts {
   Ticker ticker;
   AdminHttp admin;
   HttpServer admin_http;
-  transfer::HttpMetadataServer metadata;
   HttpServer metadata_http;
 };
 
@@ -127,6 +132,11 @@ Result<void> MasterServer::Start() {
   MC_CHECK(parts_ == nullptr);
   if (!options_.rpc_interface.empty()) {
     MC_TRY_ASSIGN(options_.rpc_host, AddressOfInterface(options_.rpc_interface));
+  }
+  if (options_.clean_metadata && !options_.serve_metadata) {
+    MC_LOG_WARNING(
+        "--enable_metadata_cleanup_on_timeout changes nothing without "
+        "--enable_http_metadata_server: another server's entries are not touched");
   }
   parts_ = std::make_unique<Parts>(options_, options_.rpc_host, clock_);
   auto started = StartParts();

@@ -69,6 +69,7 @@ Result<ServerOptions> ServerOptionsFrom(const Settings& settings, std::size_t co
   options.serve_metadata = settings.Flag("enable_http_metadata_server");
   options.metadata_host = settings.Text("http_metadata_server_host");
   options.metadata_port = Port(settings, "http_metadata_server_port");
+  options.clean_metadata = settings.Flag("enable_metadata_cleanup_on_timeout");
   options.report_metrics = settings.Flag("enable_metric_reporting");
   return options;
 }

@@ -27,6 +27,7 @@ struct ServerOptions {
   bool serve_metadata = false;  // The engine's metadata over HTTP, in this process.
   std::string metadata_host = "0.0.0.0";
   std::uint16_t metadata_port = 8080;
+  bool clean_metadata = false;  // When a client is lost; needs serve_metadata.
 
   bool report_metrics = true;  // A line in the log every ten seconds in which something changed.
 };

@@ -56,8 +56,7 @@ constexpr auto kSettings = std::to_array<Setting>({
     Used("enable_http_metadata_server", kFlag),
     Used("http_metadata_server_host", kText),
     Used("http_metadata_server_port", kInteger, 0, kMaxPort),
-    Unused("enable_metadata_cleanup_on_timeout", kFlag,
-           "descriptors of lost clients stay until they are replaced"),
+    Used("enable_metadata_cleanup_on_timeout", kFlag),
     // How long things last.
     Used("default_kv_lease_ttl", kDuration),
     Used("default_kv_soft_pin_ttl", kDuration),
