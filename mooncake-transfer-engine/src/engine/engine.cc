@@ -411,4 +411,9 @@ Result<void> Engine::ProbePeer(std::string_view segment_name) {
   return impl_->options.directory->Probe(std::string(segment_name));
 }
 
+Result<void> Engine::ProbePeer(SegmentId id) {
+  MC_TRY_ASSIGN(const Segment* const segment, impl_->FindSegment(id));
+  return ProbePeer(segment->name());
+}
+
 }  // namespace mooncake::transfer

@@ -226,6 +226,7 @@ class Engine {
   [[nodiscard]] std::vector<Notification> TakeNotifies();
   // Whether the peer's process answers.
   [[nodiscard]] Result<void> ProbePeer(std::string_view segment_name);
+  [[nodiscard]] Result<void> ProbePeer(SegmentId segment);
 
  private:
   class Impl;
