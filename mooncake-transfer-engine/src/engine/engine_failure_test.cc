@@ -148,14 +148,24 @@ TEST(EngineFailure, APauseShorterThanTheLimitIsNoFailureHoweverLongTheWholeTakes
 
 TEST(EngineFailure, IdleTimeBetweenSubmitsIsNoStall) {
   EngineRig rig({.manual_clock = true, .stall_limit = 10s});
+  // A failure moves no byte, so that the watch over progress still stands where it began.
+  rig.switches[0]->fail_as = ErrorCode::kInternal;
+  rig.switches[0]->stalled = true;
   const BatchId batch = SubmitOne(rig, rig.Read(0, 100));
-  EXPECT_EQ(rig.Poll(batch).state, TransferState::kCompleted);
+  EXPECT_FALSE(IsTerminal(rig.engine->TaskStatus(batch, 0)->state));
+  rig.switches[0]->stalled = false;
+  rig.switches[0]->fail_next = 1;
+  EXPECT_EQ(rig.Poll(batch).state, TransferState::kFailed);
   rig.clock.Advance(1h);
   rig.switches[0]->stalled = true;
   ASSERT_TRUE(rig.engine->Submit(batch, std::array{rig.Read(0, 100)}));
-  EXPECT_FALSE(IsTerminal(rig.engine->BatchStatus(batch)->state));
+  EXPECT_FALSE(IsTerminal(rig.engine->TaskStatus(batch, 1)->state));
   rig.switches[0]->stalled = false;
-  EXPECT_EQ(rig.Poll(batch).state, TransferState::kCompleted);
+  while (!IsTerminal(rig.engine->TaskStatus(batch, 1)->state)) {
+    rig.clock.Advance(1ms);
+  }
+  EXPECT_EQ(rig.engine->TaskStatus(batch, 1)->state, TransferState::kCompleted);
+  EXPECT_EQ(rig.switches[0]->aborts, 0U);
 }
 
 TEST(EngineFailure, ARestartedPeerIsFoundAgainDuringTheTransfer) {
