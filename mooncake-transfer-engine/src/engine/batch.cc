@@ -19,6 +19,7 @@ namespace {
 constexpr std::size_t kKeptTasks = 1024;
 // Polls between two looks at the clock while a caller's polling moves bytes.
 constexpr std::uint32_t kBusyPolls = 64;
+constexpr std::uint32_t kIdlePollsPerYield = 4;
 
 }  // namespace
 
@@ -370,6 +371,7 @@ Result<void> Batch::WaitUntilSettled(BatchId id, Duration timeout) {
   std::optional<Instant> deadline;
   std::optional<Instant> idle_since;
   std::uint32_t busy_polls = 0;
+  std::uint32_t idle_polls = 0;
   while (open_tasks_ != 0) {
     const std::uint64_t before = ends_;
     const bool moved = DriveOnce() || ends_ != before;
@@ -400,6 +402,13 @@ Result<void> Batch::WaitUntilSettled(BatchId id, Duration timeout) {
     idle_since = idle_since ? idle_since : now;
     if (now - *idle_since >= context_.spin) {
       Sleep(now, deadline);
+      MC_TRY(CheckId(id));
+    } else if (++idle_polls % kIdlePollsPerYield == 0) {
+      // The peer that is to answer, or our reactor, may be queued behind this very thread, on its
+      // core. Alone there, this returns at once.
+      mutex_.unlock();
+      std::this_thread::yield();
+      mutex_.lock();
       MC_TRY(CheckId(id));
     }
   }
