@@ -4,9 +4,8 @@
 // Thread-safety: after init() every method, from any thread at once. init(), freeEngine() and moves
 //                are for one thread, with no other call under way.
 // Ownership:     the caller keeps memory registered and alive until its tasks are terminal.
-// Errors:        methods that return int give 0 or a negative number (-1 invalid argument, -3
-//                address not registered, -7 overlap, -200 metadata ...) and log the reason; methods
-//                that return Status carry it.
+// Errors:        methods that return int give 0 or one of the negative ERR_ numbers and log the
+//                reason; methods that return Status carry it.
 #pragma once
 
 #include <chrono>
@@ -24,6 +23,26 @@ namespace mooncake {
 namespace transfer {
 class Engine;
 }
+
+// NOLINTBEGIN(readability-identifier-naming): users' spelling.
+inline constexpr int ERR_INVALID_ARGUMENT = -1;
+inline constexpr int ERR_TOO_MANY_REQUESTS = -2;
+inline constexpr int ERR_ADDRESS_NOT_REGISTERED = -3;
+inline constexpr int ERR_BATCH_BUSY = -4;
+inline constexpr int ERR_DEVICE_NOT_FOUND = -6;
+inline constexpr int ERR_ADDRESS_OVERLAPPED = -7;
+inline constexpr int ERR_DNS = -101;
+inline constexpr int ERR_SOCKET = -102;
+inline constexpr int ERR_MALFORMED_JSON = -103;
+inline constexpr int ERR_REJECT_HANDSHAKE = -104;
+inline constexpr int ERR_METADATA = -200;
+inline constexpr int ERR_ENDPOINT = -201;
+inline constexpr int ERR_CONTEXT = -202;
+inline constexpr int ERR_NUMA = -300;
+inline constexpr int ERR_CLOCK = -301;
+inline constexpr int ERR_MEMORY = -302;
+inline constexpr int ERR_NOT_IMPLEMENTED = -303;
+// NOLINTEND(readability-identifier-naming)
 
 class Status {
  public:
@@ -120,6 +139,20 @@ class TransferMetadata {
   };
 };
 
+// Which NICs serve which memory. Empty: this build drives no NIC by itself.
+class Topology {
+ public:
+  [[nodiscard]] std::string toString() const { return "{}\n"; }
+  [[nodiscard]] std::vector<std::string> getHcaList() const { return {}; }
+};
+
+// Transports between GPUs; this build has none.
+namespace device {
+class P2pTransport;
+class RdmaTransport;
+class NcclTransport;
+}  // namespace device
+
 // A transport that is in use; what installTransport() answers with.
 class Transport {
  public:
@@ -141,8 +174,8 @@ struct ScatterTransferRange {
   std::span<const std::size_t> local_offsets;   // One a fragment, from local_buffer.
   std::span<const std::size_t> remote_offsets;  // One a fragment, from remote_base_offset.
   std::span<const std::size_t> lengths;         // One a fragment.
-  // Called once a fragment, with its index, by the thread that waits for the operation; must not
-  // wait for it itself.
+  // Called once a fragment, with its index, by the thread that waits for the operation (or destroys
+  // it); must not wait for it itself. Not called when the transfer could not begin.
   std::function<void(std::size_t, const Status&)> on_fragment_complete;
 };
 
@@ -153,14 +186,17 @@ class ScatterTransferOperation {
   ScatterTransferOperation& operator=(ScatterTransferOperation&&) noexcept;
   ~ScatterTransferOperation();
 
-  // Until every fragment has ended: the first fragment's failure, in order, or ok.
+  // Until every fragment has ended: the first fragment's failure, in order, or ok. Not to be called
+  // on what was moved from.
   Status wait();
-  // The same, or TIMEOUT's message under kSocket after `timeout`; the transfer goes on then.
+  // The same; kSocket when fragments are still under way after `timeout` (0 = only looks). The
+  // transfer goes on then.
   Status waitFor(std::chrono::nanoseconds timeout);
 
  private:
   friend class TransferEngine;
   struct State;
+  Status Settle(std::chrono::nanoseconds waited);
   explicit ScatterTransferOperation(std::unique_ptr<State> state);
   std::unique_ptr<State> state_;
 };
@@ -176,8 +212,8 @@ class TransferEngine {
   TransferEngine(const TransferEngine&) = delete;
   TransferEngine& operator=(const TransferEngine&) = delete;
 
-  // `ip_or_host_name` and `rpc_port` are accepted and of no effect: what is advertised follows from
-  // the name and MC_TCP_BIND_ADDRESS.
+  // What is advertised follows from the name and MC_TCP_BIND_ADDRESS; `ip_or_host_name` is of no
+  // effect, and `rpc_port` only under MC_LEGACY_RPC_PORT_BINDING, when the name has no port.
   int init(const std::string& metadata_conn_string, const std::string& local_server_name,
            const std::string& ip_or_host_name = "", std::uint64_t rpc_port = 12345);
   int freeEngine();
@@ -191,12 +227,13 @@ class TransferEngine {
   [[nodiscard]] int numContexts() const { return 0; }  // NICs that work by verbs.
   [[nodiscard]] bool isUsingTent() const { return false; }
 
-  std::string getLocalIpAndPort();  // The local segment's name.
+  std::string getLocalIpAndPort();  // Where peers' handshakes reach this engine, "host:port".
   int getRpcPort();
 
   SegmentHandle openSegment(const std::string& segment_name);  // UINT64_MAX on failure.
   Status CheckSegmentStatus(SegmentID segment);
   int closeSegment(SegmentHandle segment);
+  // Our own name: stops the engine, whose memory may still be unregistered; another name: nothing.
   int removeLocalSegment(const std::string& segment_name);
   int syncSegmentCache(const std::string& segment_name = "");
 
@@ -216,7 +253,9 @@ class TransferEngine {
                                   TransferMetadata::NotifyDesc notify);
   Status getTransferStatus(BatchID batch, std::size_t task, TransferStatus& status);
   Status getBatchTransferStatus(BatchID batch, TransferStatus& status);
-  Status freeBatchID(BatchID batch);  // kBatchBusy until all tasks are terminal.
+  // kBatchBusy until all tasks are terminal. Statuses of batches: kInvalidArgument for a batch,
+  // task or segment that the engine does not know.
+  Status freeBatchID(BatchID batch);
 
   ScatterTransferOperation submitScatter(const std::vector<ScatterTransferRange>& ranges);
   Status transferScatter(const std::vector<ScatterTransferRange>& ranges);
@@ -228,8 +267,15 @@ class TransferEngine {
 
   Status getNicLoadStats(std::vector<NicLoadStats>& stats) const;  // Empty: no NIC is driven.
   std::shared_ptr<TransferMetadata> getMetadata() { return nullptr; }
-  std::string getLocalTopologyString();  // "{}\n" without NICs.
+  std::shared_ptr<Topology> getLocalTopology() { return std::make_shared<Topology>(); }
+  std::string getLocalTopologyString() { return Topology().toString(); }
   [[nodiscard]] std::string showLinks(bool json = false) const;
+
+  device::P2pTransport* getOrCreateP2pTransport(int /*num_ranks*/) { return nullptr; }
+  device::RdmaTransport* getOrCreateRdmaTransport(const std::vector<std::string>& /*filter*/ = {}) {
+    return nullptr;
+  }
+  device::NcclTransport* getOrCreateNcclTransport() { return nullptr; }
 
   void setAutoDiscover(bool enabled) { auto_discover_.enabled = enabled; }
   void setAutoDiscover(const AutoDiscoverConfig& config) { auto_discover_ = config; }

@@ -1,13 +1,14 @@
 /* The C interface of the transfer engine.
  *
- * Thread-safety: every function but createTransferEngine's and destroyTransferEngine's own engine,
- *                from any thread at once.
+ * Thread-safety: every function, from any thread at once; destroyTransferEngine with no other call
+ *                on that engine under way.
  * Ownership:     strings and arrays are copied by the callee; memory of requests stays the caller's
  *                to keep until its tasks are terminal.
- * Errors:        functions over batches (allocateBatchID but) return a positive status code, 0 =
- * ok: 1 invalid argument, 2 too many requests, 3 address not registered, 4 batch busy ... The
- * others return 0 or a negative number: -1 invalid argument, -3 address not registered, -7 overlap,
- * -200 metadata ...
+ * Errors:        submitTransfer, submitTransferWithNotify, getTransferStatus, freeBatchID and
+ *                getNicLoadStats return a positive status: 1 invalid argument, 2 too many requests,
+ *                3 address not registered, 4 batch busy, 200 metadata ... The other functions that
+ *                return int: 0, or -1 invalid argument, -3 address not registered, -7 overlap,
+ *                -200 metadata ... The log says why. docs/engine.md lists all numbers.
  */
 #ifndef MOONCAKE_TRANSFER_ENGINE_C_H
 #define MOONCAKE_TRANSFER_ENGINE_C_H
@@ -93,12 +94,13 @@ typedef struct segment_desc segment_desc_t;
 typedef void* transfer_engine_t;
 typedef void* transport_t;
 
-/* NULL on failure. ip_or_host_name and rpc_port are of no effect. */
+/* NULL on failure. ip_or_host_name is of no effect, and rpc_port only under
+ * MC_LEGACY_RPC_PORT_BINDING, when the name has no port. */
 transfer_engine_t createTransferEngine(const char* metadata_conn_string,
                                        const char* local_server_name, const char* ip_or_host_name,
                                        uint64_t rpc_port, int auto_discover);
 int discoverTopology(transfer_engine_t engine);
-/* The local segment's name; -1 when it does not fit. */
+/* Where peers' handshakes reach this engine, "host:port"; -1 when it does not fit. */
 int getLocalIpAndPort(transfer_engine_t engine, char* buf_out, size_t buf_len);
 /* NULL for what this machine does not offer. */
 transport_t installTransport(transfer_engine_t engine, const char* proto, void** args);

@@ -21,6 +21,16 @@ template <typename T>
   return result ? Status::OK() : ToStatus(result.error());
 }
 
+// For functions over batches: an id that the engine has not given out, or no more, is the caller's
+// mistake there and says nothing about the metadata.
+template <typename T>
+[[nodiscard]] Status ToBatchStatus(const Result<T>& result) {
+  if (!result && result.error().code == ErrorCode::kNotFound) {
+    return {Status::Code::kInvalidArgument, result.error().ToString()};
+  }
+  return ToStatus(result);
+}
+
 [[nodiscard]] inline Error NotInitialised() {
   return {.code = ErrorCode::kInvalidArgument,
           .message = "the engine is not initialised; call init() first"};

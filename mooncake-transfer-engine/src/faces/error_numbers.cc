@@ -1,44 +1,46 @@
 #include "mooncake-transfer-engine/src/faces/error_numbers.h"
 
+#include "mooncake-transfer-engine/include/transfer_engine.h"
+
 namespace mooncake::transfer {
 
 int ErrorNumber(ErrorCode code) {
   switch (code) {
     case ErrorCode::kExhausted:
-      return -2;
+      return ERR_TOO_MANY_REQUESTS;
     case ErrorCode::kAddressNotRegistered:
-      return -3;
+      return ERR_ADDRESS_NOT_REGISTERED;
     case ErrorCode::kBusy:
-      return -4;
+      return ERR_BATCH_BUSY;
     case ErrorCode::kAddressOverlapped:
-      return -7;
+      return ERR_ADDRESS_OVERLAPPED;
     case ErrorCode::kDns:
-      return -101;
+      return ERR_DNS;
     case ErrorCode::kUnavailable:
     case ErrorCode::kTimeout:
     case ErrorCode::kIo:
-      return -102;
+      return ERR_SOCKET;
     case ErrorCode::kMalformed:
-      return -103;
+      return ERR_MALFORMED_JSON;
     case ErrorCode::kRejected:
     case ErrorCode::kPermissionDenied:
-      return -104;
+      return ERR_REJECT_HANDSHAKE;
     case ErrorCode::kNotFound:
     case ErrorCode::kAlreadyExists:
-      return -200;
+      return ERR_METADATA;
     case ErrorCode::kNotSupported:
-      return -303;
+      return ERR_NOT_IMPLEMENTED;
     case ErrorCode::kInvalidArgument:
     case ErrorCode::kCancelled:
     case ErrorCode::kInternal:
-      return -1;
+      return ERR_INVALID_ARGUMENT;
   }
-  return -1;
+  return ERR_INVALID_ARGUMENT;
 }
 
 int StatusNumber(ErrorCode code) {
-  constexpr int kNotImplemented = 999;
-  return code == ErrorCode::kNotSupported ? kNotImplemented : -ErrorNumber(code);
+  return code == ErrorCode::kNotSupported ? static_cast<int>(Status::Code::kNotImplemented)
+                                          : -ErrorNumber(code);
 }
 
 }  // namespace mooncake::transfer

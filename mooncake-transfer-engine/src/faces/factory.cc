@@ -1,8 +1,12 @@
 #include "mooncake-transfer-engine/include/mooncake/transfer/factory.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <limits>
 #include <utility>
 
+#include "mooncake-common/src/base/address.h"
 #include "mooncake-common/src/base/env.h"
 #include "mooncake-common/src/base/log.h"
 #include "mooncake-common/src/base/random.h"
@@ -17,17 +21,40 @@ namespace mooncake::transfer {
 
 namespace {
 
-Result<MetadataOptions> MetadataOptionsFromEnv(const EngineSettings& settings) {
+Result<PortRange> PortsFromEnv() {
+  MC_TRY_ASSIGN(const std::int64_t min_port, EnvInteger("MC_MIN_RPC_PORT"));
+  MC_TRY_ASSIGN(const std::int64_t max_port, EnvInteger("MC_MAX_RPC_PORT"));
+  return PortRange{.min = static_cast<std::uint16_t>(min_port),
+                   .max = static_cast<std::uint16_t>(max_port)};
+}
+
+// The one port that the user named, for handshakes. The data port keeps the range.
+Result<PortRange> NamedPort(const EngineSettings& settings) {
+  const auto named = ParseHostPort(settings.local_name);
+  const std::uint64_t port = named && named->port ? *named->port : settings.rpc_port;
+  if (port > std::numeric_limits<std::uint16_t>::max()) {
+    return Fail(ErrorCode::kInvalidArgument,
+                fmt::format("listen on port {}, as MC_LEGACY_RPC_PORT_BINDING asks: name a port up "
+                            "to 65535",
+                            port));
+  }
+  return PortRange{.min = static_cast<std::uint16_t>(port),
+                   .max = static_cast<std::uint16_t>(port),
+                   .set_by = "MC_LEGACY_RPC_PORT_BINDING and the port of the local name"};
+}
+
+Result<MetadataOptions> MetadataOptionsFromEnv(const EngineSettings& settings, PortRange ports) {
   MetadataOptions options;
   options.connection = settings.metadata;
   options.local_server_name = settings.local_name;
   options.cluster_id = EnvText("MC_METADATA_CLUSTER_ID");
   options.bind_address = EnvText("MC_TCP_BIND_ADDRESS");
   MC_TRY_ASSIGN(options.prefer_ipv6, EnvFlag("MC_USE_IPV6"));
-  MC_TRY_ASSIGN(const std::int64_t min_port, EnvInteger("MC_MIN_RPC_PORT"));
-  MC_TRY_ASSIGN(const std::int64_t max_port, EnvInteger("MC_MAX_RPC_PORT"));
-  options.handshake_ports = {.min = static_cast<std::uint16_t>(min_port),
-                             .max = static_cast<std::uint16_t>(max_port)};
+  options.handshake_ports = ports;
+  MC_TRY_ASSIGN(const bool bind_named, EnvFlag("MC_LEGACY_RPC_PORT_BINDING"));
+  if (bind_named) {
+    MC_TRY_ASSIGN(options.handshake_ports, NamedPort(settings));
+  }
   MC_TRY_ASSIGN(const std::int64_t peer_port, EnvInteger("MC_HANDSHAKE_PORT"));
   options.default_peer_port = static_cast<std::uint16_t>(peer_port);
   MC_TRY_ASSIGN(options.max_handshake_bytes, EnvBytes("MC_HANDSHAKE_MAX_LENGTH"));
@@ -70,7 +97,8 @@ Result<std::unique_ptr<Engine>> CreateEngine(const EngineSettings& settings) {
   EngineOptions options;
   MC_TRY(ReadEngineEnv(options));
   MC_TRY_ASSIGN(const bool force_tcp, EnvFlag("MC_FORCE_TCP"));
-  MC_TRY_ASSIGN(const MetadataOptions metadata_options, MetadataOptionsFromEnv(settings));
+  MC_TRY_ASSIGN(const PortRange ports, PortsFromEnv());
+  MC_TRY_ASSIGN(const MetadataOptions metadata_options, MetadataOptionsFromEnv(settings, ports));
 
   options.reactor = std::make_shared<Reactor>();
   MC_TRY(options.reactor->Start());
@@ -89,8 +117,7 @@ Result<std::unique_ptr<Engine>> CreateEngine(const EngineSettings& settings) {
     options.revoke_announced = [transport = local.get()] { return transport->RevokeAnnounced(); };
     options.transports.push_back(std::move(local));
   }
-  MC_TRY_ASSIGN(auto tcp_options, TcpOptionsFromEnv(metadata_options.handshake_ports,
-                                                    options.identity.tcp_data_host));
+  MC_TRY_ASSIGN(auto tcp_options, TcpOptionsFromEnv(ports, options.identity.tcp_data_host));
   options.transports.push_back(std::make_unique<TcpTransport>(
       *options.reactor, *options.regions, Rng::FromOs(), std::move(tcp_options)));
   MC_TRY_ASSIGN(auto engine, Engine::Create(std::move(options)));

@@ -7,6 +7,9 @@
 #include <cstring>
 #include <vector>
 
+#include "mooncake-common/src/base/address.h"
+#include "mooncake-common/src/net/socket.h"
+
 namespace mooncake::transfer {
 namespace {
 
@@ -92,6 +95,27 @@ TEST(Factory, NamesTheVariableThatIsMalformed) {
   ::unsetenv("MC_TRANSFER_TIMEOUT");
   ASSERT_FALSE(engine);
   EXPECT_NE(engine.error().message.find("MC_TRANSFER_TIMEOUT"), std::string::npos);
+}
+
+// Goal: the port that the user names is that of handshakes, and only of those: the data port is
+// another one.
+TEST(Factory, ListensOnTheNamedPortWhenToldTo) {
+  const std::uint16_t port = LocalPort(SocketListen("127.0.0.1", 0)->get()).value();
+  ::setenv("MC_LEGACY_RPC_PORT_BINDING", "1", 1);
+  const auto named = CreateEngine(
+      {.local_name = FormatHostPort("127.0.0.1", port), .metadata = "P2PHANDSHAKE", .rpc_port = 1});
+  const auto taken =
+      CreateEngine({.local_name = "127.0.0.1", .metadata = "P2PHANDSHAKE", .rpc_port = port});
+  const auto wrong =
+      CreateEngine({.local_name = "127.0.0.1", .metadata = "P2PHANDSHAKE", .rpc_port = 65536});
+  ::unsetenv("MC_LEGACY_RPC_PORT_BINDING");
+  ASSERT_TRUE(named) << named.error().ToString();
+  EXPECT_EQ((*named)->rpc_port(), port);
+  EXPECT_TRUE((*named)->ProbePeer((*named)->name()));
+  ASSERT_FALSE(taken);
+  EXPECT_NE(taken.error().message.find("MC_LEGACY_RPC_PORT_BINDING"), std::string::npos)
+      << taken.error().ToString();
+  EXPECT_EQ(wrong.error().code, ErrorCode::kInvalidArgument);
 }
 
 }  // namespace

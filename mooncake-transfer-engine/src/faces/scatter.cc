@@ -40,14 +40,24 @@ ScatterTransferOperation::~ScatterTransferOperation() {
   }
 }
 
-Status ScatterTransferOperation::wait() { return waitFor(std::chrono::nanoseconds::zero()); }
+Status ScatterTransferOperation::wait() { return waitFor(std::chrono::nanoseconds::max()); }
 
 Status ScatterTransferOperation::waitFor(std::chrono::nanoseconds timeout) {
+  constexpr std::chrono::hours kForEver(24 * 365);  // Longer waits would overflow the clock.
+  if (state_->batch != INVALID_BATCH_ID && timeout > std::chrono::nanoseconds::zero()) {
+    // What it returns does not matter: each task tells its own end.
+    static_cast<void>(state_->engine->Wait(
+        state_->batch, timeout < kForEver ? timeout : std::chrono::nanoseconds::zero()));
+  }
+  return Settle(timeout);
+}
+
+// The outcome, once all fragments have ended.
+Status ScatterTransferOperation::Settle(std::chrono::nanoseconds waited) {
   State& state = *state_;
   if (state.batch == INVALID_BATCH_ID) {
     return state.outcome;
   }
-  static_cast<void>(state.engine->Wait(state.batch, timeout));  // Each task tells its own end.
   std::vector<Status> ends;
   for (const State::Listener& listener : state.listeners) {
     for (std::size_t i = 0; i < listener.fragments; ++i) {
@@ -56,7 +66,7 @@ Status ScatterTransferOperation::waitFor(std::chrono::nanoseconds timeout) {
       if (status && !transfer::IsTerminal(status->state)) {
         return {Status::Code::kSocket,
                 fmt::format("wait for a scatter transfer: not finished after {} ms; it goes on",
-                            timeout.count() / 1'000'000)};
+                            waited.count() / 1'000'000)};
       }
       const auto why = state.engine->TaskError(state.batch, task);
       ends.push_back(!status ? ToStatus(status) : why ? ToStatus(*why) : Status::OK());

@@ -3,9 +3,10 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <array>
 #include <limits>
+#include <utility>
 
+#include "mooncake-common/src/base/address.h"
 #include "mooncake-common/src/base/log.h"
 #include "mooncake-transfer-engine/include/mooncake/transfer/factory.h"
 #include "mooncake-transfer-engine/src/faces/classic_types.h"
@@ -53,14 +54,15 @@ TransferEngine& TransferEngine::operator=(TransferEngine&& other) noexcept {
 
 int TransferEngine::init(const std::string& metadata_conn_string,
                          const std::string& local_server_name,
-                         const std::string& /*ip_or_host_name*/, std::uint64_t /*rpc_port*/) {
+                         const std::string& /*ip_or_host_name*/, std::uint64_t rpc_port) {
   if (engine_ != nullptr) {
     return 0;
   }
   auto engine = transfer::CreateEngine({.local_name = local_server_name,
                                         .metadata = metadata_conn_string,
                                         .protocol = auto_discover_.protocol,
-                                        .devices = fmt::format("{}", fmt::join(filter_, ","))});
+                                        .devices = fmt::format("{}", fmt::join(filter_, ",")),
+                                        .rpc_port = rpc_port});
   if (!engine) {
     return Failed("initialise the engine", engine.error());
   }
@@ -93,7 +95,14 @@ Transport* TransferEngine::getTransport(const std::string& proto) {
   return proto == "tcp" ? tcp_.get() : nullptr;
 }
 
-std::string TransferEngine::getLocalIpAndPort() { return engine_ ? engine_->name() : ""; }
+std::string TransferEngine::getLocalIpAndPort() {
+  if (engine_ == nullptr) {
+    return "";
+  }
+  // Between peers the name is the address; with a central store it may be any label.
+  const std::string host = engine_->LocalDescriptor()->tcp_data_host;
+  return host.empty() ? engine_->name() : FormatHostPort(host, engine_->rpc_port());
+}
 
 int TransferEngine::getRpcPort() { return engine_ ? engine_->rpc_port() : 0; }
 
@@ -116,8 +125,11 @@ int TransferEngine::closeSegment(SegmentHandle segment) {
 }
 
 int TransferEngine::removeLocalSegment(const std::string& segment_name) {
-  // The local segment lives exactly as long as the engine, which withdraws it.
-  return engine_ != nullptr && segment_name == engine_->name() ? freeEngine() : 0;
+  // The local segment is there exactly as long as the engine runs.
+  if (engine_ != nullptr && segment_name == engine_->name()) {
+    engine_->Stop();
+  }
+  return 0;
 }
 
 int TransferEngine::syncSegmentCache(const std::string& segment_name) {
@@ -196,10 +208,11 @@ Status TransferEngine::Submit(BatchID batch, const std::vector<TransferRequest>&
   for (const TransferRequest& entry : entries) {
     requests.push_back(ToRequest(entry));
   }
-  return ToStatus(notify == nullptr ? engine_->Submit(batch, requests)
-                                    : engine_->SubmitWithNotify(
-                                          batch, requests,
-                                          {.name = notify->name, .message = notify->notify_msg}));
+  return ToBatchStatus(
+      notify == nullptr
+          ? engine_->Submit(batch, requests)
+          : engine_->SubmitWithNotify(batch, requests,
+                                      {.name = notify->name, .message = notify->notify_msg}));
 }
 
 Status TransferEngine::submitTransfer(BatchID batch, const std::vector<TransferRequest>& entries) {
@@ -219,7 +232,7 @@ Status Report(const Result<transfer::TransferStatus>& result, TransferStatus& st
     status.s = static_cast<TransferStatusEnum>(result->state);
     status.transferred_bytes = result->transferred_bytes;
   }
-  return ToStatus(result);
+  return ToBatchStatus(result);
 }
 
 }  // namespace
@@ -229,11 +242,20 @@ Status TransferEngine::getTransferStatus(BatchID batch, std::size_t task, Transf
 }
 
 Status TransferEngine::getBatchTransferStatus(BatchID batch, TransferStatus& status) {
-  return engine_ ? Report(engine_->BatchStatus(batch), status) : ToStatus(NotInitialised());
+  if (engine_ == nullptr) {
+    return ToStatus(NotInitialised());
+  }
+  auto report = engine_->BatchStatus(batch);
+  // Of a batch, users know three states; each task tells how it failed.
+  if (report && transfer::IsTerminal(report->state) &&
+      report->state != transfer::TransferState::kCompleted) {
+    report->state = transfer::TransferState::kFailed;
+  }
+  return Report(report, status);
 }
 
 Status TransferEngine::freeBatchID(BatchID batch) {
-  return ToStatus(engine_ ? engine_->FreeBatch(batch) : std::unexpected(NotInitialised()));
+  return ToBatchStatus(engine_ ? engine_->FreeBatch(batch) : std::unexpected(NotInitialised()));
 }
 
 int TransferEngine::getNotifies(std::vector<TransferMetadata::NotifyDesc>& notifies) {
@@ -272,8 +294,6 @@ Status TransferEngine::getNicLoadStats(std::vector<NicLoadStats>& stats) const {
   stats.clear();
   return Status::OK();
 }
-
-std::string TransferEngine::getLocalTopologyString() { return "{}\n"; }
 
 std::string TransferEngine::showLinks(bool json) const {
   return json ? R"({"local_nics":[],"topology":{}})"

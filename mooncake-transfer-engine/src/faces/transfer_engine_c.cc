@@ -1,9 +1,11 @@
 #include "mooncake-transfer-engine/include/transfer_engine_c.h"
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdlib>
 #include <cstring>
 #include <exception>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -17,10 +19,16 @@ namespace {
 using mooncake::Status;
 using mooncake::TransferEngine;
 
-static_assert(sizeof(transfer_request) == 40 && sizeof(transfer_status) == 16);
-static_assert(sizeof(nic_load_stat) == 80 && sizeof(segment_desc) == 48);
+static_assert(sizeof(transfer_request) == 40 && offsetof(transfer_request, source) == 8 &&
+              offsetof(transfer_request, target_id) == 16 &&
+              offsetof(transfer_request, target_offset) == 24 &&
+              offsetof(transfer_request, length) == 32);
+static_assert(sizeof(transfer_status) == 16 && offsetof(transfer_status, transferred_bytes) == 8);
+static_assert(sizeof(notify_msg) == 16 && sizeof(buffer_entry) == 16);
+static_assert(sizeof(nic_load_stat) == 80 && offsetof(nic_load_stat, ewma_bandwidth_bps) == 72);
+static_assert(sizeof(segment_desc) == 48 && offsetof(segment_desc, desc_) == 8);
 
-constexpr int kInvalidArgument = -1;
+constexpr int kInvalidArgument = mooncake::ERR_INVALID_ARGUMENT;
 
 TransferEngine* Of(transfer_engine_t engine) { return static_cast<TransferEngine*>(engine); }
 
@@ -58,7 +66,10 @@ std::vector<mooncake::TransferRequest> Requests(const transfer_request* entries,
   return requests;
 }
 
-bool BadOpcode(const transfer_request* entries, size_t count) {
+bool Malformed(const transfer_request* entries, size_t count) {
+  if (entries == nullptr) {
+    return count != 0;
+  }
   return std::any_of(entries, entries + count, [](const transfer_request& entry) {
     return entry.opcode != OPCODE_READ && entry.opcode != OPCODE_WRITE;
   });
@@ -170,6 +181,9 @@ int unregisterLocalMemory(transfer_engine_t engine, void* addr) {
 int registerLocalMemoryBatch(transfer_engine_t engine, buffer_entry_t* buffer_list,
                              size_t buffer_len, const char* location) {
   return Guard(engine, kInvalidArgument, [&](TransferEngine& one) {
+    if (buffer_list == nullptr && buffer_len != 0) {
+      return kInvalidArgument;
+    }
     std::vector<mooncake::BufferEntry> buffers;
     for (size_t i = 0; i < buffer_len; ++i) {
       buffers.push_back({.addr = buffer_list[i].addr, .length = buffer_list[i].length});
@@ -181,7 +195,10 @@ int registerLocalMemoryBatch(transfer_engine_t engine, buffer_entry_t* buffer_li
 
 int unregisterLocalMemoryBatch(transfer_engine_t engine, void** addr_list, size_t addr_len) {
   return Guard(engine, kInvalidArgument, [&](TransferEngine& one) {
-    return one.unregisterLocalMemoryBatch(std::vector<void*>(addr_list, addr_list + addr_len));
+    return addr_list == nullptr && addr_len != 0
+               ? kInvalidArgument
+               : one.unregisterLocalMemoryBatch(
+                     std::vector<void*>(addr_list, addr_list + addr_len));
   });
 }
 
@@ -193,7 +210,7 @@ batch_id_t allocateBatchID(transfer_engine_t engine, size_t batch_size) {
 int submitTransfer(transfer_engine_t engine, batch_id_t batch_id, struct transfer_request* entries,
                    size_t count) {
   return Guard(engine, kStatusInvalidArgument, [&](TransferEngine& one) {
-    return BadOpcode(entries, count)
+    return Malformed(entries, count)
                ? kStatusInvalidArgument
                : static_cast<int>(one.submitTransfer(batch_id, Requests(entries, count)).code());
   });
@@ -203,7 +220,7 @@ int submitTransferWithNotify(transfer_engine_t engine, batch_id_t batch_id,
                              struct transfer_request* entries, size_t count,
                              notify_msg_t notify_msg) {
   return Guard(engine, kStatusInvalidArgument, [&](TransferEngine& one) {
-    if (BadOpcode(entries, count)) {
+    if (Malformed(entries, count)) {
       return kStatusInvalidArgument;
     }
     return static_cast<int>(one.submitTransferWithNotify(batch_id, Requests(entries, count),
@@ -216,6 +233,9 @@ int submitTransferWithNotify(transfer_engine_t engine, batch_id_t batch_id,
 int getTransferStatus(transfer_engine_t engine, batch_id_t batch_id, size_t task_id,
                       struct transfer_status* status) {
   return Guard(engine, kStatusInvalidArgument, [&](TransferEngine& one) {
+    if (status == nullptr) {
+      return kStatusInvalidArgument;
+    }
     mooncake::TransferStatus report{};
     const Status outcome = one.getTransferStatus(batch_id, task_id, report);
     if (outcome.ok()) {
@@ -233,6 +253,9 @@ int freeBatchID(transfer_engine_t engine, batch_id_t batch_id) {
 }
 
 notify_msg_t* getNotifsFromEngine(transfer_engine_t engine, int* size) {
+  if (size == nullptr) {
+    return nullptr;
+  }
   *size = 0;
   return Guard(engine, static_cast<notify_msg_t*>(nullptr),
                [&](TransferEngine& one) -> notify_msg_t* {
@@ -276,6 +299,9 @@ int syncSegmentCache(transfer_engine_t engine) {
 
 int getNicLoadStats(transfer_engine_t engine, nic_load_stat_t* stats, size_t* count) {
   return Guard(engine, kStatusInvalidArgument, [&](TransferEngine& one) {
+    if (count == nullptr) {
+      return kStatusInvalidArgument;
+    }
     std::vector<mooncake::NicLoadStats> nics;
     const Status outcome = one.getNicLoadStats(nics);
     for (size_t i = 0; stats != nullptr && i < std::min(*count, nics.size()); ++i) {

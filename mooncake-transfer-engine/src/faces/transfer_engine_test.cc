@@ -1,18 +1,15 @@
-// The classic C++ and C faces over two real engines of this process.
+// The classic C++ face over two real engines of this process.
 #include "mooncake-transfer-engine/include/transfer_engine.h"
 
 #include <gtest/gtest.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <csignal>
-#include <cstring>
 #include <string>
-#include <thread>
 #include <vector>
 
-#include "mooncake-transfer-engine/include/transfer_engine_c.h"
 #include "mooncake-transfer-engine/src/faces/error_numbers.h"
 
 namespace mooncake {
@@ -141,59 +138,98 @@ TEST_F(ClassicFace, MovesWithItsEngine) {
   EXPECT_EQ(Finish(batch, 0).s, COMPLETED);
 }
 
-TEST_F(ClassicFace, TheSameFromC) {
-  transfer_engine_t engine = createTransferEngine("P2PHANDSHAKE", "127.0.0.1", "", 0, 1);
-  ASSERT_NE(engine, nullptr);
-  std::array<char, 64> name{};
-  EXPECT_EQ(getLocalIpAndPort(engine, name.data(), name.size()), 0);
-  EXPECT_EQ(getLocalIpAndPort(engine, name.data(), 3), -1);
-  std::vector<char> memory(1000);
-  buffer_entry_t entry{.addr = memory.data(), .length = memory.size()};
-  ASSERT_EQ(registerLocalMemoryBatch(engine, &entry, 1, "cpu:0"), 0);
-  EXPECT_EQ(registerLocalMemory(engine, memory.data(), 1, nullptr, 1), -7);
-  const segment_id_t segment = openSegmentNoCache(engine, peer_.getLocalIpAndPort().c_str());
-  ASSERT_EQ(segment, 1);
-  EXPECT_LT(openSegment(engine, "127.0.0.1:1"), 0);
-  const batch_id_t batch = allocateBatchID(engine, 2);
-  transfer_request_t request{.opcode = OPCODE_READ,
-                             .source = memory.data(),
-                             .target_id = segment,
-                             .target_offset = reinterpret_cast<std::uint64_t>(remote_.data()),
-                             .length = 1000};
-  ASSERT_EQ(submitTransfer(engine, batch, &request, 1), 0);
-  transfer_status_t status{};
+TEST_F(ClassicFace, ReadsAndWritesBothWays) {
+  std::fill(local_.begin(), local_.begin() + 10, 'w');
+  TransferRequest write = Read(0, 10);
+  write.opcode = TransferRequest::WRITE;
+  const BatchID batch = ours_.allocateBatchID(1);
+  ASSERT_TRUE(ours_.submitTransfer(batch, {write}).ok());
+  EXPECT_EQ(Finish(batch, 0).s, COMPLETED);
+  EXPECT_EQ(std::string(remote_.data(), 12), "wwwwwwwwwwrr");
+}
+
+TEST_F(ClassicFace, AnUnknownIdIsAnInvalidArgumentOfBatches) {
+  TransferStatus status{};
+  EXPECT_EQ(ours_.getTransferStatus(12345, 0, status).code(), Status::Code::kInvalidArgument);
+  EXPECT_EQ(ours_.getBatchTransferStatus(12345, status).code(), Status::Code::kInvalidArgument);
+  EXPECT_EQ(ours_.freeBatchID(INVALID_BATCH_ID).code(), Status::Code::kInvalidArgument);
+  EXPECT_EQ(ours_.allocateBatchID(0), INVALID_BATCH_ID);
+  const BatchID batch = ours_.allocateBatchID(1);
+  TransferRequest nowhere = Read(0, 10);
+  nowhere.target_id = 99;
+  EXPECT_EQ(ours_.submitTransfer(batch, {nowhere}).code(), Status::Code::kInvalidArgument);
+  EXPECT_FALSE(ours_.CheckSegmentStatus(99).ok());
+  EXPECT_EQ(ours_.probePeerAliveByID(99), PeerLiveness::Unreachable);
+  EXPECT_EQ(transfer::StatusNumber(ErrorCode::kBusy), static_cast<int>(Status::Code::kBatchBusy));
+}
+
+TEST_F(ClassicFace, ABatchWithAFailedTaskHasFailed) {
+  ASSERT_EQ(peer_.unregisterLocalMemory(remote_.data()), 0);
+  const BatchID batch = ours_.allocateBatchID(1);
+  ASSERT_TRUE(ours_.submitTransfer(batch, {Read(0, 10)}).ok()) << "checked against the older copy";
+  TransferStatus status{};
   do {
-    ASSERT_EQ(getTransferStatus(engine, batch, 0, &status), 0);
-  } while (status.status < STATUS_INVALID);
-  EXPECT_EQ(status.status, STATUS_COMPLETED);
-  EXPECT_EQ(memory[999], 'r');
-  EXPECT_EQ(getTransferStatus(engine, batch, 7, &status), 1);
-  request.opcode = 9;
-  EXPECT_EQ(submitTransfer(engine, batch, &request, 1), 1);
-  EXPECT_EQ(freeBatchID(engine, batch), 0);
-  char n[] = "n";
-  char m[] = "m";
-  EXPECT_EQ(genNotifyInEngine(engine, 1, {.name = n, .msg = m}), 0);
-  ASSERT_EQ(ours_.sendNotifyByName(name.data(), {.name = "x", .notify_msg = "y"}), 0);
-  int size = 0;
-  notify_msg_t* messages = getNotifsFromEngine(engine, &size);
-  ASSERT_EQ(size, 1);
-  EXPECT_STREQ(messages[0].msg, "y");
-  EXPECT_EQ(freeNotifsMsgBuf(messages, size), 0);
-  size_t count = 4;
-  EXPECT_EQ(getNicLoadStats(engine, nullptr, &count), 0);
-  EXPECT_EQ(count, 0U);
-  EXPECT_EQ(warmupEfaSegment(engine, "x"), 0);
-  EXPECT_EQ(syncSegmentCache(engine), 0);
-  EXPECT_EQ(installTransport(engine, "nosuch", nullptr), nullptr);
-  std::array<char, 256> links{};
-  EXPECT_EQ(showLinks(engine, links.data(), links.size(), 1), 0);
-  void* address = memory.data();
-  EXPECT_EQ(unregisterLocalMemoryBatch(engine, &address, 1), 0);
-  EXPECT_EQ(closeSegment(engine, segment), 0);
-  destroyTransferEngine(engine);
-  EXPECT_EQ(createTransferEngine("nonsense://", "127.0.0.1", "", 0, 0), nullptr);
-  EXPECT_EQ(registerLocalMemory(nullptr, nullptr, 1, nullptr, 1), -1);
+    ASSERT_TRUE(ours_.getBatchTransferStatus(batch, status).ok());
+  } while (status.s == WAITING);
+  EXPECT_EQ(status.s, FAILED);
+  EXPECT_EQ(Finish(batch, 0).s, FAILED);
+  EXPECT_TRUE(ours_.freeBatchID(batch).ok());
+}
+
+TEST_F(ClassicFace, NoticesThatThePeerIsGone) {
+  EXPECT_EQ(peer_.freeEngine(), 0);
+  EXPECT_EQ(ours_.probePeerAliveByID(segment_), PeerLiveness::Unreachable);
+  EXPECT_FALSE(ours_.CheckSegmentStatus(segment_).ok());
+  EXPECT_LT(ours_.sendNotifyByID(segment_, {.name = "a", .notify_msg = "1"}), 0);
+}
+
+// Goal: a wait that only looks returns, and says so; a wait without an end in sight does not
+// overflow.
+TEST_F(ClassicFace, WaitsForAScatterAsLongAsToldAndNoLonger) {
+  const std::array<std::size_t, 1> offsets = {0};
+  const std::array<std::size_t, 1> lengths = {local_.size()};
+  ScatterTransferOperation operation =
+      ours_.submitScatter({{.opcode = TransferRequest::READ,
+                            .remote_segment = peer_.getLocalIpAndPort(),
+                            .remote_base_offset = reinterpret_cast<std::uint64_t>(remote_.data()),
+                            .remote_size = remote_.size(),
+                            .local_buffer = local_.data(),
+                            .local_capacity = local_.size(),
+                            .local_offsets = offsets,
+                            .remote_offsets = offsets,
+                            .lengths = lengths,
+                            .on_fragment_complete = {}}});
+  const Status early = operation.waitFor(std::chrono::nanoseconds(0));
+  EXPECT_TRUE(early.ok() || early.code() == Status::Code::kSocket) << early.ToString();
+  EXPECT_TRUE(operation.waitFor(std::chrono::nanoseconds::max()).ok());
+  EXPECT_TRUE(operation.wait().ok()) << "asked again";
+  EXPECT_EQ(local_.back(), 'r');
+  EXPECT_TRUE(ours_.transferScatter({}).ok());
+}
+
+TEST_F(ClassicFace, OffersNothingOfAbsentHardware) {
+  EXPECT_EQ(ours_.getTransport("rdma"), nullptr);
+  EXPECT_EQ(ours_.getOrCreateP2pTransport(2), nullptr);
+  EXPECT_EQ(ours_.getOrCreateRdmaTransport(), nullptr);
+  EXPECT_EQ(ours_.getOrCreateNcclTransport(), nullptr);
+  EXPECT_TRUE(ours_.getLocalTopology()->getHcaList().empty());
+  std::vector<NicLoadStats> stats(1);
+  EXPECT_TRUE(ours_.getNicLoadStats(stats).ok());
+  EXPECT_TRUE(stats.empty());
+  EXPECT_EQ(ours_.showLinks(true), R"({"local_nics":[],"topology":{}})");
+  EXPECT_NE(ours_.showLinks().find("Topology (NIC Selection)"), std::string::npos);
+  EXPECT_EQ(ours_.uninstallTransport("tcp"), 0);
+  EXPECT_EQ(ours_.getBaseAddr(), nullptr);
+}
+
+TEST_F(ClassicFace, UnregistersAfterItsSegmentWasRemoved) {
+  EXPECT_EQ(ours_.removeLocalSegment("of-somebody-else"), 0);
+  EXPECT_EQ(ours_.closeSegment(segment_), 0);
+  EXPECT_EQ(ours_.removeLocalSegment(ours_.getLocalIpAndPort()), 0);
+  EXPECT_EQ(ours_.unregisterLocalMemory(local_.data()), 0);
+  EXPECT_EQ(ours_.openSegment(peer_.getLocalIpAndPort()), UINT64_MAX);
+  EXPECT_EQ(ours_.freeEngine(), 0);
+  EXPECT_EQ(ours_.freeEngine(), 0);
 }
 
 TEST(GracefulShutdownDeathTest, ASignalStopsTheEngineAndEndsTheProcess) {

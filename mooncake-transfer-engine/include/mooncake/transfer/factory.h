@@ -3,6 +3,7 @@
 // Thread-safety: free functions, from any thread.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <string>
 
@@ -18,6 +19,8 @@ struct EngineSettings {
   // As the published package takes it: a wish that changes nothing where only one wire is there.
   std::string protocol;
   std::string devices;  // NIC allow-list, by commas; empty or "auto-discovery" = all.
+  // Where to listen under MC_LEGACY_RPC_PORT_BINDING, when `local_name` has no port. 0 = any port.
+  std::uint64_t rpc_port = 0;
 };
 
 // A started engine with its transports, its metadata and one reactor of its own. MC_FORCE_TCP
