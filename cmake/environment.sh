@@ -24,5 +24,6 @@ mooncake_venv() {
 # mooncake_install: the Python package, made of the release tree, into .venv. The compiled parts are those that build/release holds.
 mooncake_install() {
   .venv/bin/python -m pip install -q --disable-pip-version-check --no-build-isolation --no-deps --force-reinstall \
-    -C build-dir=build/release -C cmake.define.MC_BUILD_TESTS=ON -C cmake.define.CMAKE_EXPORT_COMPILE_COMMANDS=ON .
+    --config-settings=build-dir=build/release --config-settings=cmake.define.MC_BUILD_TESTS=ON \
+    --config-settings=cmake.define.CMAKE_EXPORT_COMPILE_COMMANDS=ON .
 }

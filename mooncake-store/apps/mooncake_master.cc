@@ -9,6 +9,7 @@
 #include "mooncake-common/src/base/env.h"
 #include "mooncake-common/src/base/log.h"
 #include "mooncake-store/src/server/flags.h"
+#include "mooncake-store/src/server/glog_flags.h"
 #include "mooncake-store/src/server/master_server.h"
 #include "mooncake-store/src/server/version.h"
 

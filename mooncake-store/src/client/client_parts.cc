@@ -14,8 +14,8 @@
 namespace mooncake::store {
 namespace {
 
-// How long set-up keeps trying while the master does not answer, and how long closing waits for it.
-constexpr Duration kSetupPatience = std::chrono::seconds(10);
+// How long mounting keeps trying while the master does not answer, and how long closing waits for it.
+constexpr Duration kMountPatience = std::chrono::seconds(10);
 constexpr Duration kSetupPause = std::chrono::milliseconds(100);
 constexpr Duration kClosePatience = std::chrono::seconds(1);
 
@@ -42,7 +42,7 @@ ClientParts::ClientParts(ClientOptions options, StoreName name)
     : name_(std::move(name)), core_(std::move(options)), reactor_({.thread_name = "mc-store"}) {}
 
 std::expected<void, StoreError> ClientParts::Open(const ClientSettings& settings) {
-  if (auto connected = Connect(settings.master_address); !connected) {
+  if (auto connected = Connect(settings.master_address, settings.master_patience); !connected) {
     return connected;
   }
   if (auto started = StartEngine(settings); !started) {
@@ -72,7 +72,8 @@ std::expected<void, StoreError> ClientParts::Open(const ClientSettings& settings
   return {};
 }
 
-std::expected<void, StoreError> ClientParts::Connect(const std::string& master_address) {
+std::expected<void, StoreError> ClientParts::Connect(const std::string& master_address,
+                                                                      Duration patience) {
   if (auto started = reactor_.Start(); !started) {
     return Refuse(StoreCode::kInternalError, "start the reactor", "", started.error().message);
   }
@@ -82,7 +83,7 @@ std::expected<void, StoreError> ClientParts::Connect(const std::string& master_a
   }
   link_ = *std::move(link);
   const auto now = [] { return SteadyClock::Get().Now(); };
-  const Instant give_up = now() + kSetupPatience;
+  const Instant give_up = now() + patience;
   Event pause;  // Nobody notifies it.
   for (;;) {
     const auto version =
@@ -168,7 +169,7 @@ std::expected<Uuid, StoreError> ClientParts::Mount(std::uint64_t length_bytes) {
                          .host_id = core_.options().host_id};
   core_.membership().Want(info);
   MountOperation mount(core_);
-  mount.Start({.caller = {}, .segment = info}, kSetupPatience);
+  mount.Start({.caller = {}, .segment = info}, kMountPatience);
   Run(mount);
   const StoreCode code = mount.code() != StoreCode::kOk ? mount.code() : mount.reply().code;
   if (code != StoreCode::kOk) {

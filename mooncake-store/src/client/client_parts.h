@@ -54,7 +54,8 @@ class ClientParts {
     void* memory = nullptr;
   };
 
-  [[nodiscard]] std::expected<void, StoreError> Connect(const std::string& master_address);
+  [[nodiscard]] std::expected<void, StoreError> Connect(const std::string& master_address,
+                                                        Duration patience);
   [[nodiscard]] std::expected<void, StoreError> StartEngine(const ClientSettings& settings);
 
   StoreName name_;

@@ -23,10 +23,4 @@ namespace mooncake::store {
 // --config_path; empty = none.
 [[nodiscard]] std::string ConfigPath();
 
-// Applies those of glog's flags that mean something here: log_dir, logtostderr, minloglevel, v. The
-// others are accepted. They win over MC_LOG_LEVEL and MC_LOG_DIR.
-//
-// Errors: those of LogToFolder.
-[[nodiscard]] Result<void> ApplyLogFlags();
-
 }  // namespace mooncake::store

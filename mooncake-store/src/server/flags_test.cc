@@ -1,5 +1,6 @@
 // The flags themselves: in step with the table of settings and with the documentation.
 #include "mooncake-store/src/server/flags.h"
+#include "mooncake-store/src/server/glog_flags.h"
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>

@@ -1,11 +1,10 @@
-// The flags of glog, which people have in their command lines: accepted, and honoured where our log
-// has something like it.
+#include "mooncake-store/src/server/glog_flags.h"
+
 #include <gflags/gflags.h>
 
 #include <string>
 
 #include "mooncake-common/src/base/log.h"
-#include "mooncake-store/src/server/flags.h"
 
 // NOLINTBEGIN: the macros make names and globals of their own.
 DEFINE_string(log_dir, "", "Folder to write the log to; only warnings go to standard error then");

@@ -9,6 +9,7 @@
 // the last failure on this thread was.
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <expected>
@@ -19,6 +20,7 @@
 #include <string_view>
 #include <vector>
 
+#include "mooncake-common/src/base/clock.h"
 #include "mooncake-common/src/base/uuid.h"
 #include "mooncake-store/src/client/get_operation.h"
 #include "mooncake-store/src/client/local_buffer.h"
@@ -37,6 +39,7 @@ struct ClientSettings {
   std::string devices;
   std::string master_address;  // "host:port"
   std::string tenant;
+  Duration master_patience = std::chrono::seconds(10);  // How long set-up waits for a master.
   std::shared_ptr<transfer::Engine> engine;  // Used instead of a new one when not null.
 };
 
