@@ -1,4 +1,5 @@
-// What TransferEngine.get_engine() gives and the store's setup(engine=...) takes. One type for both modules.
+// What TransferEngine.get_engine() gives and the store's setup(engine=...) takes. One type for both
+// modules.
 #pragma once
 
 #include <memory>

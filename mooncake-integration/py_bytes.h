@@ -1,6 +1,7 @@
 // Python texts and bytes-like objects as views, held for as long as C++ looks at them.
 //
-// Thread-safety: made and destroyed under the interpreter lock; what they show may be read without it.
+// Thread-safety: made and destroyed under the interpreter lock; what they show may be read without
+// it.
 #pragma once
 
 #include <pybind11/pybind11.h>

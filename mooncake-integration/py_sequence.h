@@ -1,6 +1,7 @@
 // Python sequences as C++ vectors, read without an intermediate object an element.
 //
-// Thread-safety: needs the interpreter lock. Errors: the usual Python exceptions (TypeError, OverflowError).
+// Thread-safety: needs the interpreter lock. Errors: the usual Python exceptions (TypeError,
+// OverflowError).
 #pragma once
 
 #include <pybind11/pybind11.h>

@@ -18,19 +18,21 @@ using store::StoreCode;
 constexpr int kInvalidParams = static_cast<int>(StoreCode::kInvalidParams);
 
 int NotSetUp() {
-  return static_cast<int>(RememberError(
-      StoreCode::kInvalidParams,
-      store::FailureText(StoreCode::kInvalidParams, "use the store", "", "it is not set up, or was closed; call setup()")));
+  return static_cast<int>(
+      RememberError(StoreCode::kInvalidParams,
+                    store::FailureText(StoreCode::kInvalidParams, "use the store", "",
+                                       "it is not set up, or was closed; call setup()")));
 }
 
 int Refuse(std::string_view verb, std::string_view key, std::string_view cause) {
-  return static_cast<int>(
-      RememberError(StoreCode::kInvalidParams, store::FailureText(StoreCode::kInvalidParams, verb, key, cause)));
+  return static_cast<int>(RememberError(
+      StoreCode::kInvalidParams, store::FailureText(StoreCode::kInvalidParams, verb, key, cause)));
 }
 
 std::vector<int> ToInts(const std::vector<StoreCode>& codes) {
   std::vector<int> ints(codes.size());
-  std::ranges::transform(codes, ints.begin(), [](StoreCode code) { return static_cast<int>(code); });
+  std::ranges::transform(codes, ints.begin(),
+                         [](StoreCode code) { return static_cast<int>(code); });
   return ints;
 }
 
@@ -40,7 +42,8 @@ std::int64_t BytesOrCode(const store::GetOperation::Result& result) {
 }
 
 std::byte* ToPointer(std::uint64_t address) {
-  return reinterpret_cast<std::byte*>(address);  // NOLINT(performance-no-int-to-ptr): an address given by Python.
+  return reinterpret_cast<std::byte*>(
+      address);  // NOLINT(performance-no-int-to-ptr): an address given by Python.
 }
 
 // Group ids come one a key; a single put has exactly one.
@@ -119,38 +122,45 @@ int PyStore::HealthCheck() const {
               [] { return static_cast<int>(store::Health::kNotInitialised); });
 }
 
-std::vector<int> PyStore::Put(std::span<const store::PutItem> items, const store::ReplicateConfig& config, bool upsert) {
+std::vector<int> PyStore::Put(std::span<const store::PutItem> items,
+                              const store::ReplicateConfig& config, bool upsert) {
   return With(
       [&](const auto& client) {
         if (client->local_buffer() == nullptr) {
-          return std::vector<int>(items.size(), Refuse("put", items.empty() ? "" : items.front().key,
-                                                       "the store was set up without a local buffer; give local_buffer_size"));
+          return std::vector<int>(
+              items.size(),
+              Refuse("put", items.empty() ? "" : items.front().key,
+                     "the store was set up without a local buffer; give local_buffer_size"));
         }
         if (config.prefer_alloc_in_same_node) {
-          return std::vector<int>(items.size(), Refuse("put", items.empty() ? "" : items.front().key,
-                                                       "prefer_alloc_in_same_node is for calls without a copy"));
+          return std::vector<int>(items.size(),
+                                  Refuse("put", items.empty() ? "" : items.front().key,
+                                         "prefer_alloc_in_same_node is for calls without a copy"));
         }
         if (!GroupsFit(config, items.size())) {
-          return std::vector<int>(items.size(), Refuse("put", items.empty() ? "" : items.front().key,
-                                                       "give one group id a key"));
+          return std::vector<int>(
+              items.size(),
+              Refuse("put", items.empty() ? "" : items.front().key, "give one group id a key"));
         }
         return ToInts(client->Put(items, config, upsert));
       },
       [&] { return std::vector<int>(items.size(), NotSetUp()); });
 }
 
-std::vector<std::int64_t> PyStore::Get(std::span<const std::string_view> keys, store::DestinationProvider& provide) {
+std::vector<std::int64_t> PyStore::Get(std::span<const std::string_view> keys,
+                                       store::DestinationProvider& provide) {
   return With(
       [&](const auto& client) {
         std::vector<std::int64_t> sizes(keys.size());
         if (client->local_buffer() == nullptr) {
-          std::ranges::fill(sizes, Refuse("get", keys.empty() ? "" : keys.front(),
-                                          "the store was set up without a local buffer; give local_buffer_size"));
+          std::ranges::fill(
+              sizes, Refuse("get", keys.empty() ? "" : keys.front(),
+                            "the store was set up without a local buffer; give local_buffer_size"));
           return sizes;
         }
         if (keys.size() == 1) {
-          sizes[0] = BytesOrCode(
-              client->GetOne({.key = keys[0], .fragments = {}, .fragment_results = nullptr}, &provide));
+          sizes[0] = BytesOrCode(client->GetOne(
+              {.key = keys[0], .fragments = {}, .fragment_results = nullptr}, &provide));
           return sizes;
         }
         std::vector<GetItem> items(keys.size());
@@ -164,11 +174,13 @@ std::vector<std::int64_t> PyStore::Get(std::span<const std::string_view> keys, s
       [&] { return std::vector<std::int64_t>(keys.size(), NotSetUp()); });
 }
 
-std::vector<std::unique_ptr<ObjectBuffer>> PyStore::GetBuffers(std::span<const std::string_view> keys) {
+std::vector<std::unique_ptr<ObjectBuffer>> PyStore::GetBuffers(
+    std::span<const std::string_view> keys) {
   return With(
       [&](const std::shared_ptr<Client>& client) {
         struct Provider final : store::DestinationProvider {
-          explicit Provider(const std::shared_ptr<Client>& owner, std::size_t count) : client(owner), buffers(count) {}
+          explicit Provider(const std::shared_ptr<Client>& owner, std::size_t count)
+              : client(owner), buffers(count) {}
           std::byte* Provide(std::uint32_t item, std::uint64_t size_bytes) override {
             store::LocalBuffer* const local = client->local_buffer();
             const auto range = local == nullptr ? std::nullopt : local->TryTake(size_bytes);
@@ -197,26 +209,29 @@ std::vector<std::unique_ptr<ObjectBuffer>> PyStore::GetBuffers(std::span<const s
       });
 }
 
-std::vector<int> PyStore::PutFrom(std::span<const store::PutItem> items, const store::ReplicateConfig& config,
-                                  bool upsert) {
+std::vector<int> PyStore::PutFrom(std::span<const store::PutItem> items,
+                                  const store::ReplicateConfig& config, bool upsert) {
   return With(
       [&](const auto& client) {
         if (!GroupsFit(config, items.size())) {
-          return std::vector<int>(items.size(), Refuse("put", items.empty() ? "" : items.front().key,
-                                                       "give one group id a key"));
+          return std::vector<int>(
+              items.size(),
+              Refuse("put", items.empty() ? "" : items.front().key, "give one group id a key"));
         }
         std::vector<int> codes(items.size(), 0);
         std::vector<store::PutItem> good;
         std::vector<std::size_t> places;
         for (std::size_t i = 0; i < items.size(); ++i) {
-          const bool registered = std::ranges::all_of(items[i].pieces, [&](const store::SourcePiece& piece) {
-            return client->IsRegistered(piece.memory, piece.length_bytes);
-          });
+          const bool registered =
+              std::ranges::all_of(items[i].pieces, [&](const store::SourcePiece& piece) {
+                return client->IsRegistered(piece.memory, piece.length_bytes);
+              });
           if (registered) {
             good.push_back(items[i]);
             places.push_back(i);
           } else {
-            codes[i] = Refuse("put", items[i].key, "its memory is not registered; call register_buffer() first");
+            codes[i] = Refuse("put", items[i].key,
+                              "its memory is not registered; call register_buffer() first");
           }
         }
         if (good.size() == items.size()) {
@@ -235,8 +250,9 @@ std::vector<int> PyStore::PutFrom(std::span<const store::PutItem> items, const s
       [&] { return std::vector<int>(items.size(), NotSetUp()); });
 }
 
-std::vector<std::int64_t> PyStore::GetInto(std::span<const std::string_view> keys,
-                                           std::span<const std::vector<store::Fragment>> fragments) {
+std::vector<std::int64_t> PyStore::GetInto(
+    std::span<const std::string_view> keys,
+    std::span<const std::vector<store::Fragment>> fragments) {
   return With(
       [&](const auto& client) {
         std::vector<std::int64_t> sizes(keys.size());
@@ -244,11 +260,13 @@ std::vector<std::int64_t> PyStore::GetInto(std::span<const std::string_view> key
         std::vector<std::size_t> places;
         items.reserve(keys.size());
         for (std::size_t i = 0; i < keys.size(); ++i) {
-          const bool registered = std::ranges::all_of(fragments[i], [&](const store::Fragment& fragment) {
-            return client->IsRegistered(fragment.memory, fragment.length_bytes);
-          });
+          const bool registered =
+              std::ranges::all_of(fragments[i], [&](const store::Fragment& fragment) {
+                return client->IsRegistered(fragment.memory, fragment.length_bytes);
+              });
           if (!registered) {
-            sizes[i] = Refuse("get", keys[i], "its memory is not registered; call register_buffer() first");
+            sizes[i] = Refuse("get", keys[i],
+                              "its memory is not registered; call register_buffer() first");
             continue;
           }
           items.push_back({.key = keys[i], .fragments = fragments[i], .fragment_results = nullptr});
@@ -280,22 +298,27 @@ void PyStore::GetRanges(std::span<RangesRequest> requests) {
           const std::size_t count = request.destinations.size();
           request.results.assign(count, kInvalidParams);
           if (request.sources.size() != count || request.sizes.size() != count) {
-            Refuse("get ranges of", request.key, "give one source offset and one size a destination offset");
+            Refuse("get ranges of", request.key,
+                   "give one source offset and one size a destination offset");
             continue;
           }
           for (std::size_t i = 0; i < count; ++i) {
             std::byte* const memory = ToPointer(request.buffer + request.destinations[i]);
             if (request.sizes[i] == 0 || !client->IsRegistered(memory, request.sizes[i])) {
-              Refuse("get ranges of", request.key, "the destination is empty or not inside registered memory");
+              Refuse("get ranges of", request.key,
+                     "the destination is empty or not inside registered memory");
               continue;
             }
-            fragments[r].push_back(
-                {.memory = memory, .object_offset = request.sources[i], .length_bytes = request.sizes[i]});
+            fragments[r].push_back({.memory = memory,
+                                    .object_offset = request.sources[i],
+                                    .length_bytes = request.sizes[i]});
             places[r].push_back(i);
           }
           if (!fragments[r].empty()) {
             results[r].assign(fragments[r].size(), kInvalidParams);
-            items.push_back({.key = request.key, .fragments = fragments[r], .fragment_results = results[r].data()});
+            items.push_back({.key = request.key,
+                             .fragments = fragments[r],
+                             .fragment_results = results[r].data()});
             asked.push_back(r);
           }
         }
@@ -317,13 +340,19 @@ void PyStore::GetRanges(std::span<RangesRequest> requests) {
 }
 
 int PyStore::RegisterBuffer(std::uint64_t address, std::uint64_t length) {
-  return With([&](const auto& client) { return static_cast<int>(client->RegisterBuffer(ToPointer(address), length)); },
-              NotSetUp);
+  return With(
+      [&](const auto& client) {
+        return static_cast<int>(client->RegisterBuffer(ToPointer(address), length));
+      },
+      NotSetUp);
 }
 
 int PyStore::UnregisterBuffer(std::uint64_t address) {
-  return With([&](const auto& client) { return static_cast<int>(client->UnregisterBuffer(ToPointer(address))); },
-              NotSetUp);
+  return With(
+      [&](const auto& client) {
+        return static_cast<int>(client->UnregisterBuffer(ToPointer(address)));
+      },
+      NotSetUp);
 }
 
 std::vector<int> PyStore::Exist(std::span<const std::string_view> keys) {
@@ -355,7 +384,8 @@ std::int64_t PyStore::Size(std::string_view key) {
               [] { return static_cast<std::int64_t>(NotSetUp()); });
 }
 
-std::vector<std::vector<store::ReplicaInfo>> PyStore::Replicas(std::span<const std::string_view> keys) {
+std::vector<std::vector<store::ReplicaInfo>> PyStore::Replicas(
+    std::span<const std::string_view> keys) {
   return With([&](const auto& client) { return client->Replicas(keys); },
               [&] {
                 NotSetUp();
@@ -363,7 +393,8 @@ std::vector<std::vector<store::ReplicaInfo>> PyStore::Replicas(std::span<const s
               });
 }
 
-std::vector<std::string> PyStore::ClearReplicas(std::span<const std::string_view> keys, std::string_view segment) {
+std::vector<std::string> PyStore::ClearReplicas(std::span<const std::string_view> keys,
+                                                std::string_view segment) {
   return With([&](const auto& client) { return client->ClearReplicas(keys, segment); },
               [] {
                 NotSetUp();
@@ -388,7 +419,8 @@ int PyStore::Unmount(std::string_view segment_id, std::uint64_t grace_ms) {
   if (!id) {
     return Refuse("unmount segment", segment_id, id.error().message);
   }
-  return With([&](const auto& client) { return static_cast<int>(client->Unmount(*id, grace_ms)); }, NotSetUp);
+  return With([&](const auto& client) { return static_cast<int>(client->Unmount(*id, grace_ms)); },
+              NotSetUp);
 }
 
 }  // namespace mooncake::integration

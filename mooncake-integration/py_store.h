@@ -1,8 +1,9 @@
-// A store as Python sees it: integer codes, lists in the order of the keys, and calls that are errors instead of crashes
-// before setup() and after close().
+// A store as Python sees it: integer codes, lists in the order of the keys, and calls that are
+// errors instead of crashes before setup() and after close().
 //
-// Thread-safety: any thread. Calls hold the client for their time; close() waits for those under way.
-// The interpreter lock is released by the bindings before anything here is called, except where a comment says otherwise.
+// Thread-safety: any thread. Calls hold the client for their time; close() waits for those under
+// way. The interpreter lock is released by the bindings before anything here is called, except
+// where a comment says otherwise.
 #pragma once
 
 #include <cstdint>
@@ -65,13 +66,16 @@ class PyStore : public std::enable_shared_from_this<PyStore> {
 
   // ---- Copying ----
   // One code a key; for one key a vector of one.
-  std::vector<int> Put(std::span<const store::PutItem> items, const store::ReplicateConfig& config, bool upsert);
+  std::vector<int> Put(std::span<const store::PutItem> items, const store::ReplicateConfig& config,
+                       bool upsert);
   // Bytes got, or a negative code a key; `provide` gives memory.
-  std::vector<std::int64_t> Get(std::span<const std::string_view> keys, store::DestinationProvider& provide);
+  std::vector<std::int64_t> Get(std::span<const std::string_view> keys,
+                                store::DestinationProvider& provide);
   std::vector<std::unique_ptr<ObjectBuffer>> GetBuffers(std::span<const std::string_view> keys);
 
   // ---- Zero copy: all memory must be registered ----
-  std::vector<int> PutFrom(std::span<const store::PutItem> items, const store::ReplicateConfig& config, bool upsert);
+  std::vector<int> PutFrom(std::span<const store::PutItem> items,
+                           const store::ReplicateConfig& config, bool upsert);
   std::vector<std::int64_t> GetInto(std::span<const std::string_view> keys,
                                     std::span<const std::vector<store::Fragment>> fragments);
   void GetRanges(std::span<RangesRequest> requests);
@@ -85,7 +89,8 @@ class PyStore : public std::enable_shared_from_this<PyStore> {
   std::int64_t RemoveAll(bool force);
   std::int64_t Size(std::string_view key);
   std::vector<std::vector<store::ReplicaInfo>> Replicas(std::span<const std::string_view> keys);
-  std::vector<std::string> ClearReplicas(std::span<const std::string_view> keys, std::string_view segment);
+  std::vector<std::string> ClearReplicas(std::span<const std::string_view> keys,
+                                         std::string_view segment);
 
   // ---- Segments ----
   std::expected<Uuid, int> AllocateAndMount(std::uint64_t length);
@@ -97,7 +102,8 @@ class PyStore : public std::enable_shared_from_this<PyStore> {
  private:
   // Calls `work(client)`, or returns `otherwise` when there is none.
   template <typename Work, typename Otherwise>
-  auto With(Work work, Otherwise otherwise) const -> decltype(work(std::declval<const std::shared_ptr<store::Client>&>()));
+  auto With(Work work, Otherwise otherwise) const
+      -> decltype(work(std::declval<const std::shared_ptr<store::Client>&>()));
 
   mutable std::shared_mutex mutex_;
   std::shared_ptr<store::Client> client_;  // Under mutex_.

@@ -30,7 +30,14 @@ enum class ObjectDataType : std::uint8_t {
   kMetadata,
   kGeneral
 };
-enum class ReplicaStatus : std::uint8_t { kUndefined, kInitialized, kProcessing, kComplete, kRemoved, kFailed };
+enum class ReplicaStatus : std::uint8_t {
+  kUndefined,
+  kInitialized,
+  kProcessing,
+  kComplete,
+  kRemoved,
+  kFailed
+};
 enum class TaskType : std::uint8_t { kReplicaCopy, kReplicaMove };
 enum class TaskStatus : std::uint8_t { kPending, kProcessing, kFailed, kSuccess };
 
@@ -56,7 +63,8 @@ struct ReplicaDescriptor {
 struct QueryTaskResponse {};
 
 void DefineEnums(py::module_& module) {
-  py::enum_<SoftPinAction>(module, "SoftPinAction", "What a put or upsert does to an object's soft pin.")
+  py::enum_<SoftPinAction>(module, "SoftPinAction",
+                           "What a put or upsert does to an object's soft pin.")
       .value("PRESERVE", SoftPinAction::kPreserve)
       .value("ENABLE", SoftPinAction::kEnable)
       .value("DISABLE", SoftPinAction::kDisable);
@@ -92,7 +100,8 @@ void DefineEnums(py::module_& module) {
 }
 
 void DefineConfig(py::module_& module) {
-  py::class_<ReplicateConfig>(module, "ReplicateConfig", "How many replicas an object gets, where, and how it is pinned.")
+  py::class_<ReplicateConfig>(module, "ReplicateConfig",
+                              "How many replicas an object gets, where, and how it is pinned.")
       .def(py::init<>())
       .def_readwrite("replica_num", &ReplicateConfig::replica_num)
       .def_readwrite("nof_replica_num", &ReplicateConfig::nof_replica_num)
@@ -105,23 +114,31 @@ void DefineConfig(py::module_& module) {
       .def_readwrite("preferred_segment", &ReplicateConfig::preferred_segment)
       .def_readwrite("prefer_alloc_in_same_node", &ReplicateConfig::prefer_alloc_in_same_node)
       .def_property(
-          "data_type", [](const ReplicateConfig& config) { return static_cast<ObjectDataType>(config.data_type); },
-          [](ReplicateConfig& config, ObjectDataType type) { config.data_type = static_cast<std::uint8_t>(type); })
+          "data_type",
+          [](const ReplicateConfig& config) {
+            return static_cast<ObjectDataType>(config.data_type);
+          },
+          [](ReplicateConfig& config, ObjectDataType type) {
+            config.data_type = static_cast<std::uint8_t>(type);
+          })
       .def_readwrite("group_ids", &ReplicateConfig::group_ids)
       .def("__str__", &ReplicateConfig::ToString);
 }
 
 void DefineDescriptors(py::module_& module) {
-  py::class_<Descriptor>(module, "Descriptor", "Where a replica's bytes lie; the first extent, and the total size.")
+  py::class_<Descriptor>(module, "Descriptor",
+                         "Where a replica's bytes lie; the first extent, and the total size.")
       .def_readonly("size", &Descriptor::size)
       .def_readonly("buffer_address", &Descriptor::buffer_address)
       .def_readonly("transport_endpoint", &Descriptor::transport_endpoint)
       .def_readonly("extents", &Descriptor::extents)
       .def("__repr__", [](const Descriptor& descriptor) {
-        return fmt::format("<Descriptor size={} buffer_address={} transport_endpoint={}>", descriptor.size,
-                           descriptor.buffer_address, descriptor.transport_endpoint);
+        return fmt::format("<Descriptor size={} buffer_address={} transport_endpoint={}>",
+                           descriptor.size, descriptor.buffer_address,
+                           descriptor.transport_endpoint);
       });
-  py::class_<MemoryDescriptor>(module, "MemoryDescriptor").def_readonly("buffer_descriptor", &MemoryDescriptor::buffer_descriptor);
+  py::class_<MemoryDescriptor>(module, "MemoryDescriptor")
+      .def_readonly("buffer_descriptor", &MemoryDescriptor::buffer_descriptor);
   py::class_<DiskDescriptor>(module, "DiskDescriptor")
       .def_readonly("file_path", &DiskDescriptor::file_path)
       .def_readonly("object_size", &DiskDescriptor::object_size);
@@ -152,7 +169,8 @@ void DefineTasks(py::class_<PyStore, std::shared_ptr<PyStore>>& type) {
     const std::int64_t size = store.Size(key);
     const auto code = size < 0 ? static_cast<StoreCode>(size) : StoreCode::kNotSupported;
     if (size >= 0) {
-      store::RememberError(code, store::FailureText(code, "copy or move", key, "tasks are not built in this version"));
+      store::RememberError(code, store::FailureText(code, "copy or move", key,
+                                                    "tasks are not built in this version"));
     }
     return std::pair(Id{0, 0}, static_cast<int>(code));
   };
@@ -164,19 +182,24 @@ void DefineTasks(py::class_<PyStore, std::shared_ptr<PyStore>>& type) {
         }
         return create(store, ToText(key.ptr()));
       },
-      py::arg("key"), py::arg("targets"), "(task id, code): asks for copies on the named segments.");
+      py::arg("key"), py::arg("targets"),
+      "(task id, code): asks for copies on the named segments.");
   type.def(
       "create_move_task",
-      [create](PyStore& store, const py::str& key, const std::string& source, const std::string& target) {
+      [create](PyStore& store, const py::str& key, const std::string& source,
+               const std::string& target) {
         if (source == target) {
           return std::pair(Id{0, 0}, static_cast<int>(StoreCode::kInvalidParams));
         }
         return create(store, ToText(key.ptr()));
       },
-      py::arg("key"), py::arg("source"), py::arg("target"), "(task id, code): asks for a move between two segments.");
+      py::arg("key"), py::arg("source"), py::arg("target"),
+      "(task id, code): asks for a move between two segments.");
   type.def(
       "query_task",
-      [](PyStore&, const Id&) { return py::make_tuple(py::none(), static_cast<int>(StoreCode::kTaskNotFound)); },
+      [](PyStore&, const Id&) {
+        return py::make_tuple(py::none(), static_cast<int>(StoreCode::kTaskNotFound));
+      },
       py::arg("task_id"), "(state, code) of a task; (None, -1400) when it is not known.");
 }
 

@@ -13,7 +13,8 @@ namespace mooncake::integration {
 
 void DefineStoreTypes(pybind11::module_& module);
 
-// Copy and move tasks are not built: unknown objects and tasks are told as such, the rest is not supported.
+// Copy and move tasks are not built: unknown objects and tasks are told as such, the rest is not
+// supported.
 void DefineTasks(pybind11::class_<PyStore, std::shared_ptr<PyStore>>& type);
 
 [[nodiscard]] pybind11::list ToDescriptors(const std::vector<store::ReplicaInfo>& replicas);

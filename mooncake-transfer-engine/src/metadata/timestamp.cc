@@ -5,10 +5,12 @@
 #include <chrono>
 #include <ctime>
 
+#include "mooncake-common/src/base/wall_clock.h"
+
 namespace mooncake::transfer {
 
 std::string TimestampNow() {
-  const auto since_epoch = std::chrono::system_clock::now().time_since_epoch();
+  const Duration since_epoch = SinceUnixEpoch();
   const auto seconds = std::chrono::floor<std::chrono::seconds>(since_epoch);
   const auto micros =
       std::chrono::duration_cast<std::chrono::microseconds>(since_epoch - seconds).count();

@@ -13,12 +13,12 @@
 #include <list>
 #include <memory>
 #include <optional>
-#include <thread>
 #include <unordered_map>
 #include <utility>
 
 #include "mooncake-common/src/base/address.h"
 #include "mooncake-common/src/base/log.h"
+#include "mooncake-common/src/concurrency/executor.h"
 #include "mooncake-common/src/net/socket.h"
 
 namespace mooncake {
@@ -54,7 +54,7 @@ class HttpServer::Impl {
   Impl(const HttpServerOptions& options, Router& router)
       : options_(options), router_(router), acceptor_(io_), accept_retry_(io_), drain_timer_(io_) {}
 
-  void Start(UniqueFd listener, std::uint16_t port);
+  [[nodiscard]] Result<void> Start(UniqueFd listener, std::uint16_t port);
   void Stop();
 
   std::uint16_t port() const { return port_; }
@@ -102,7 +102,8 @@ class HttpServer::Impl {
   std::atomic<std::uint64_t> refused_{0};
   std::atomic<std::uint64_t> accepted_{0};
   std::atomic<std::uint64_t> open_{0};
-  std::thread thread_;
+  Thread thread_;
+  bool running_ = false;  // The owner's.
 };
 
 namespace {
@@ -357,7 +358,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
 
 }  // namespace
 
-void HttpServer::Impl::Start(UniqueFd listener, std::uint16_t port) {
+Result<void> HttpServer::Impl::Start(UniqueFd listener, std::uint16_t port) {
   port_ = port;
   sockaddr_storage address{};
   socklen_t length_bytes = sizeof address;
@@ -367,7 +368,9 @@ void HttpServer::Impl::Start(UniqueFd listener, std::uint16_t port) {
   acceptor_.assign(is_v6 ? tcp::v6() : tcp::v4(), listener.get());
   (void)listener.Release();
   Accept();
-  thread_ = std::thread([this] { Run(); });
+  MC_TRY_ASSIGN(thread_, Thread::Start("mc-http", [this] { Run(); }));
+  running_ = true;
+  return {};
 }
 
 void HttpServer::Impl::Run() {
@@ -383,12 +386,11 @@ void HttpServer::Impl::Run() {
 }
 
 void HttpServer::Impl::Stop() {
-  if (!thread_.joinable()) {
+  if (!std::exchange(running_, false)) {
     return;
   }
-  MC_CHECK(thread_.get_id() != std::this_thread::get_id());
   asio::post(io_, [this] { BeginDrain(); });
-  thread_.join();
+  thread_.Join();
 }
 
 HttpServerStats HttpServer::Impl::stats() const {
@@ -514,7 +516,7 @@ Result<void> HttpServer::Start() {
   MC_TRY_ASSIGN(const std::uint16_t port, LocalPort(listener->get()));
   try {
     impl_ = std::make_unique<Impl>(options_, router_);
-    impl_->Start(*std::move(listener), port);
+    MC_TRY(impl_->Start(*std::move(listener), port));
   } catch (const std::exception& exception) {
     impl_.reset();
     return Fail(ErrorCode::kExhausted,
