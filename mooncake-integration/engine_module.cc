@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "mooncake-common/src/base/env.h"
 #include "mooncake-common/src/base/log.h"
 #include "mooncake-common/src/base/result.h"
 #include "mooncake-integration/engine_holder.h"
@@ -508,6 +509,9 @@ PYBIND11_MODULE(engine, module) {
 
   py::class_<InnerTransferEngine>(module, "InnerTransferEngine",
                                   "An engine, to be handed to the store's setup().");
+
+  module.def("environment_reference", &mooncake::DumpEnvReference,
+             "All environment variables that are read, as a table in Markdown.");
 
   auto type = py::class_<PyEngine, std::shared_ptr<PyEngine>>(
       module, "TransferEngine",

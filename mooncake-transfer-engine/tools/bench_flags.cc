@@ -2,7 +2,8 @@
 
 #include <gflags/gflags.h>
 
-DEFINE_string(local_server_name, "", "name under which this engine is known (default: this host's name)");
+DEFINE_string(local_server_name, "",
+              "name under which this engine is known (default: this host's name)");
 DEFINE_string(metadata_server, "P2PHANDSHAKE", "P2PHANDSHAKE, or the URL of a metadata server");
 DEFINE_string(mode, "initiator", "initiator | target");
 DEFINE_string(protocol, "tcp", "transport to use");
@@ -14,4 +15,5 @@ DEFINE_int32(batch_size, 128, "requests a batch");
 DEFINE_int32(duration, 10, "seconds");
 DEFINE_int32(threads, 12, "threads that submit batches");
 DEFINE_bool(auto_discovery, false, "find NICs by oneself (without effect where there are none)");
-DEFINE_string(nic_priority_matrix, "", "NICs near each memory, as JSON or its path (without effect where there are none)");
+DEFINE_string(nic_priority_matrix, "",
+              "NICs near each memory, as JSON or its path (without effect where there are none)");

@@ -1,4 +1,5 @@
-// The flags that transfer_engine_bench and transfer_engine_validator share, with the values as their users know them.
+// The flags that transfer_engine_bench and transfer_engine_validator share, with the values as
+// their users know them.
 #pragma once
 
 #include <gflags/gflags_declare.h>

@@ -28,11 +28,13 @@ void ParseBenchFlags(int argc, char** argv, const char* usage) {
 
 Result<BenchSession> StartSession() {
   if (FLAGS_block_size == 0 || FLAGS_batch_size <= 0 || FLAGS_threads <= 0 || FLAGS_duration <= 0) {
-    return Fail(ErrorCode::kInvalidArgument, "--block_size, --batch_size, --threads and --duration must be positive");
+    return Fail(ErrorCode::kInvalidArgument,
+                "--block_size, --batch_size, --threads and --duration must be positive");
   }
   if (FLAGS_buffer_size < FLAGS_block_size) {
     return Fail(ErrorCode::kInvalidArgument,
-                fmt::format("--buffer_size={} is smaller than --block_size={}", FLAGS_buffer_size, FLAGS_block_size));
+                fmt::format("--buffer_size={} is smaller than --block_size={}", FLAGS_buffer_size,
+                            FLAGS_block_size));
   }
   EngineSettings settings;
   settings.local_name = FLAGS_local_server_name.empty() ? OwnHostName() : FLAGS_local_server_name;
@@ -41,21 +43,24 @@ Result<BenchSession> StartSession() {
   settings.devices = FLAGS_device_name;
   BenchSession session;
   MC_TRY_ASSIGN(session.engine, CreateEngine(settings));
-  MC_TRY_ASSIGN(void* const memory, session.engine->AllocateManaged(FLAGS_buffer_size, {.dedicated = true}));
+  MC_TRY_ASSIGN(void* const memory,
+                session.engine->AllocateManaged(FLAGS_buffer_size, {.dedicated = true}));
   session.buffer = static_cast<std::byte*>(memory);
   return session;
 }
 
 Result<void> OpenTarget(BenchSession& session) {
   if (FLAGS_segment_id.empty()) {
-    return Fail(ErrorCode::kInvalidArgument, "an initiator needs --segment_id, the name that the target prints");
+    return Fail(ErrorCode::kInvalidArgument,
+                "an initiator needs --segment_id, the name that the target prints");
   }
   MC_TRY_ASSIGN(session.target, session.engine->OpenSegment(FLAGS_segment_id));
   MC_TRY_ASSIGN(const auto descriptor, session.engine->Descriptor(session.target));
   if (descriptor->buffers.empty() || descriptor->buffers.front().length_bytes < FLAGS_buffer_size) {
-    return Fail(ErrorCode::kInvalidArgument, fmt::format("segment {} offers no buffer of {} bytes; give both sides the same "
-                                                         "--buffer_size",
-                                                         FLAGS_segment_id, FLAGS_buffer_size));
+    return Fail(ErrorCode::kInvalidArgument,
+                fmt::format("segment {} offers no buffer of {} bytes; give both sides the same "
+                            "--buffer_size",
+                            FLAGS_segment_id, FLAGS_buffer_size));
   }
   session.target_address = descriptor->buffers.front().address;
   return {};
@@ -68,7 +73,8 @@ int ServeTarget(const BenchSession& session) {
   sigaddset(&ends, SIGTERM);
   sigprocmask(SIG_BLOCK, &ends, nullptr);
   fmt::print(stderr, "Transfer Engine RPC using {}, listening on {}\n",
-             FLAGS_metadata_server == "P2PHANDSHAKE" ? "P2P handshake" : FLAGS_metadata_server, session.engine->name());
+             FLAGS_metadata_server == "P2PHANDSHAKE" ? "P2P handshake" : FLAGS_metadata_server,
+             session.engine->name());
   int signal_number = 0;
   sigwait(&ends, &signal_number);
   return 0;

@@ -1,4 +1,5 @@
-// What both tools do first: read flags, start an engine with one managed buffer, and, as initiator, find the target's.
+// What both tools do first: read flags, start an engine with one managed buffer, and, as initiator,
+// find the target's.
 //
 // Thread-safety: none; set up and torn down by main(). The engine may then be used from any thread.
 #pragma once
@@ -16,7 +17,8 @@ struct BenchSession {
   std::shared_ptr<Engine> engine;
   std::byte* buffer = nullptr;  // FLAGS_buffer_size bytes, registered.
   SegmentId target = kLocalSegment;
-  std::uint64_t target_address = 0;  // Of the target's first buffer, at least FLAGS_buffer_size bytes.
+  std::uint64_t target_address =
+      0;  // Of the target's first buffer, at least FLAGS_buffer_size bytes.
 };
 
 // An engine with its buffer. Errors name the flag to change.

@@ -1,5 +1,6 @@
-// Measures reads or writes between two processes: one runs with --mode=target, the other with --segment_id=<its name>.
-// The last line of an initiator is "Test completed: duration X, batch count N, throughput Y GB/s" on standard error.
+// Measures reads or writes between two processes: one runs with --mode=target, the other with
+// --segment_id=<its name>. The last line of an initiator is "Test completed: duration X, batch
+// count N, throughput Y GB/s" on standard error.
 
 #include <fmt/core.h>
 #include <gflags/gflags.h>
@@ -31,9 +32,9 @@ struct Unit {
   std::string_view name;
   double bytes;
 };
-constexpr std::array kUnits = {Unit{"GB", 1e9},       Unit{"GiB", 1073741824.0}, Unit{"Gb", 1e9 / 8},
-                               Unit{"MB", 1e6},       Unit{"MiB", 1048576.0},    Unit{"Mb", 1e6 / 8},
-                               Unit{"KB", 1e3},       Unit{"KiB", 1024.0},       Unit{"Kb", 1e3 / 8}};
+constexpr std::array kUnits = {Unit{"GB", 1e9}, Unit{"GiB", 1073741824.0}, Unit{"Gb", 1e9 / 8},
+                               Unit{"MB", 1e6}, Unit{"MiB", 1048576.0},    Unit{"Mb", 1e6 / 8},
+                               Unit{"KB", 1e3}, Unit{"KiB", 1024.0},       Unit{"Kb", 1e3 / 8}};
 
 struct Run {
   const BenchSession& session;
@@ -43,7 +44,8 @@ struct Run {
   std::atomic<bool> failed{false};
 };
 
-// One thread's batches: each thread has its own part of the buffers, as far as they are large enough.
+// One thread's batches: each thread has its own part of the buffers, as far as they are large
+// enough.
 void Submit(Run& run, int thread) {
   const std::uint64_t blocks = FLAGS_buffer_size / FLAGS_block_size;
   std::vector<TransferRequest> requests(static_cast<std::size_t>(FLAGS_batch_size));
@@ -85,13 +87,15 @@ Result<int> Measure(BenchSession& session) {
   }
   const double seconds = std::chrono::duration<double>(SteadyClock::Get().Now() - start).count();
   const std::uint64_t batches = run.batches.load();
-  const double bytes = static_cast<double>(batches) * FLAGS_batch_size * static_cast<double>(FLAGS_block_size);
+  const double bytes =
+      static_cast<double>(batches) * FLAGS_batch_size * static_cast<double>(FLAGS_block_size);
   double unit_bytes = kUnits[0].bytes;
   for (const Unit& unit : kUnits) {
     unit_bytes = unit.name == FLAGS_report_unit ? unit.bytes : unit_bytes;
   }
-  fmt::print(stderr, "Test completed: duration {:.2f}, batch count {}, throughput {:.{}f} {}/s\n", seconds, batches,
-             bytes / seconds / unit_bytes, FLAGS_report_precision, FLAGS_report_unit);
+  fmt::print(stderr, "Test completed: duration {:.2f}, batch count {}, throughput {:.{}f} {}/s\n",
+             seconds, batches, bytes / seconds / unit_bytes, FLAGS_report_precision,
+             FLAGS_report_unit);
   return run.failed ? 1 : 0;
 }
 
@@ -101,14 +105,17 @@ Result<int> RunBench() {
     known_unit = known_unit || unit.name == FLAGS_report_unit;
   }
   if (!known_unit) {
-    return Fail(ErrorCode::kInvalidArgument, fmt::format("--report_unit={}: use GB, GiB, Gb, MB, MiB, Mb, KB, KiB or Kb",
-                                                         FLAGS_report_unit));
+    return Fail(ErrorCode::kInvalidArgument,
+                fmt::format("--report_unit={}: use GB, GiB, Gb, MB, MiB, Mb, KB, KiB or Kb",
+                            FLAGS_report_unit));
   }
   if (FLAGS_operation != "read" && FLAGS_operation != "write") {
-    return Fail(ErrorCode::kInvalidArgument, fmt::format("--operation={}: use read or write", FLAGS_operation));
+    return Fail(ErrorCode::kInvalidArgument,
+                fmt::format("--operation={}: use read or write", FLAGS_operation));
   }
   if (FLAGS_mode != "initiator" && FLAGS_mode != "target") {
-    return Fail(ErrorCode::kInvalidArgument, fmt::format("--mode={}: use initiator or target", FLAGS_mode));
+    return Fail(ErrorCode::kInvalidArgument,
+                fmt::format("--mode={}: use initiator or target", FLAGS_mode));
   }
   MC_TRY_ASSIGN(BenchSession session, StartSession());
   return FLAGS_mode == "target" ? ServeTarget(session) : Measure(session);
@@ -118,7 +125,8 @@ Result<int> RunBench() {
 }  // namespace mooncake::transfer
 
 int main(int argc, char** argv) {
-  mooncake::transfer::ParseBenchFlags(argc, argv, "Measures the transfer engine between two processes");
+  mooncake::transfer::ParseBenchFlags(argc, argv,
+                                      "Measures the transfer engine between two processes");
   const auto code = mooncake::transfer::RunBench();
   if (!code) {
     fmt::print(stderr, "transfer_engine_bench: {}\n", code.error().ToString());

@@ -1,5 +1,6 @@
-// Proves that bytes arrive whole: writes a pattern to the target, reads it back into other memory, compares. Runs as
-// transfer_engine_bench does: one process with --mode=target, the other with --segment_id=<its name>.
+// Proves that bytes arrive whole: writes a pattern to the target, reads it back into other memory,
+// compares. Runs as transfer_engine_bench does: one process with --mode=target, the other with
+// --segment_id=<its name>.
 
 #include <fmt/core.h>
 
@@ -21,7 +22,8 @@ Result<int> Validate(BenchSession& session) {
   const std::uint64_t bytes = count * FLAGS_block_size;
   if (2 * bytes > FLAGS_buffer_size) {
     return Fail(ErrorCode::kInvalidArgument,
-                fmt::format("two batches of {} bytes do not fit into --buffer_size={}", bytes, FLAGS_buffer_size));
+                fmt::format("two batches of {} bytes do not fit into --buffer_size={}", bytes,
+                            FLAGS_buffer_size));
   }
   std::byte* const written = session.buffer;
   std::byte* const read = session.buffer + bytes;
@@ -45,17 +47,21 @@ Result<int> Validate(BenchSession& session) {
       MC_TRY(session.engine->Transfer(requests));
     }
     if (std::memcmp(written, read, bytes) != 0) {
-      return Fail(ErrorCode::kInternal, fmt::format("round {}: what was read back differs from what was written", rounds));
+      return Fail(
+          ErrorCode::kInternal,
+          fmt::format("round {}: what was read back differs from what was written", rounds));
     }
     ++rounds;
   } while (SteadyClock::Get().Now() < end);
-  fmt::print(stderr, "Test completed: {} rounds of {} bytes written, read back and equal\n", rounds, bytes);
+  fmt::print(stderr, "Test completed: {} rounds of {} bytes written, read back and equal\n", rounds,
+             bytes);
   return 0;
 }
 
 Result<int> RunValidator() {
   if (FLAGS_mode != "initiator" && FLAGS_mode != "target") {
-    return Fail(ErrorCode::kInvalidArgument, fmt::format("--mode={}: use initiator or target", FLAGS_mode));
+    return Fail(ErrorCode::kInvalidArgument,
+                fmt::format("--mode={}: use initiator or target", FLAGS_mode));
   }
   MC_TRY_ASSIGN(BenchSession session, StartSession());
   return FLAGS_mode == "target" ? ServeTarget(session) : Validate(session);
@@ -65,7 +71,8 @@ Result<int> RunValidator() {
 }  // namespace mooncake::transfer
 
 int main(int argc, char** argv) {
-  mooncake::transfer::ParseBenchFlags(argc, argv, "Proves that the transfer engine moves bytes unharmed");
+  mooncake::transfer::ParseBenchFlags(argc, argv,
+                                      "Proves that the transfer engine moves bytes unharmed");
   const auto code = mooncake::transfer::RunValidator();
   if (!code) {
     fmt::print(stderr, "transfer_engine_validator: {}\n", code.error().ToString());

@@ -19,7 +19,7 @@ MAY_USE = {
 #: Files that may do what others may not, each with its reason.
 THREADS = {
     "mooncake-common/src/concurrency/",  # The executor: the only place that creates threads.
-    "mooncake-common/src/net/http/resolve.cc",  # A lookup cannot be cancelled: its thread is left behind at the deadline.
+    "mooncake-common/src/net/http/resolve.cc",  # A lookup cannot be cancelled: its thread stays behind.
 }
 CLOCKS = {"mooncake-common/src/base/clock.cc", "mooncake-common/src/base/wall_clock.cc"}
 
@@ -82,7 +82,9 @@ def test_tests_never_sleep_to_wait():
 def test_headers_say_pragma_once_and_files_stay_readable():
     headers = [path for path in SOURCES if path.suffix == ".h"]
     # A header for C has the guards that every C compiler knows.
-    unguarded = [path for path in headers if not re.search(r"#pragma once|#ifndef \w+_H_?\n", (ROOT / path).read_text())]
+    unguarded = [
+        path for path in headers if not re.search(r"#pragma once|#ifndef \w+_H_?\n", (ROOT / path).read_text())
+    ]
     assert not [str(path) for path in unguarded]
     assert not [str(path) for path in SOURCES if len((ROOT / path).read_text().splitlines()) > 600]
 

@@ -215,9 +215,9 @@ void SetKeepAlive(int fd) {
     (void)setsockopt(fd, level, name, &value, sizeof value);  // Not every socket is TCP.
   };
   set(SOL_SOCKET, SO_KEEPALIVE, 1);
-  set(IPPROTO_TCP, TCP_KEEPIDLE, 15);         // Seconds of silence before the first probe,
-  set(IPPROTO_TCP, TCP_KEEPINTVL, 5);         // between probes,
-  set(IPPROTO_TCP, TCP_KEEPCNT, 3);           // and how many go unanswered.
+  set(IPPROTO_TCP, TCP_KEEPIDLE, 15);          // Seconds of silence before the first probe,
+  set(IPPROTO_TCP, TCP_KEEPINTVL, 5);          // between probes,
+  set(IPPROTO_TCP, TCP_KEEPCNT, 3);            // and how many go unanswered.
   set(IPPROTO_TCP, TCP_USER_TIMEOUT, 30'000);  // Milliseconds that sent bytes go unacknowledged.
 }
 

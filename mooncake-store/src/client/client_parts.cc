@@ -14,7 +14,8 @@
 namespace mooncake::store {
 namespace {
 
-// How long mounting keeps trying while the master does not answer, and how long closing waits for it.
+// How long mounting keeps trying while the master does not answer, and how long closing waits for
+// it.
 constexpr Duration kMountPatience = std::chrono::seconds(10);
 constexpr Duration kSetupPause = std::chrono::milliseconds(100);
 constexpr Duration kClosePatience = std::chrono::seconds(1);
@@ -73,7 +74,7 @@ std::expected<void, StoreError> ClientParts::Open(const ClientSettings& settings
 }
 
 std::expected<void, StoreError> ClientParts::Connect(const std::string& master_address,
-                                                                      Duration patience) {
+                                                     Duration patience) {
   if (auto started = reactor_.Start(); !started) {
     return Refuse(StoreCode::kInternalError, "start the reactor", "", started.error().message);
   }

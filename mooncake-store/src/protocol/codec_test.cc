@@ -11,7 +11,8 @@
 namespace mooncake::store {
 namespace {
 
-const std::vector<std::string_view> kKeys = {"a", "", std::string_view("a key with \0 inside", 19), "d"};
+const std::vector<std::string_view> kKeys = {"a", "", std::string_view("a key with \0 inside", 19),
+                                             "d"};
 
 BatchPutStartRequest PutStart() {
   BatchPutStartRequest request;

@@ -1,6 +1,5 @@
 // The flags themselves: in step with the table of settings and with the documentation.
 #include "mooncake-store/src/server/flags.h"
-#include "mooncake-store/src/server/glog_flags.h"
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>
@@ -9,6 +8,7 @@
 #include <fstream>
 #include <regex>
 
+#include "mooncake-store/src/server/glog_flags.h"
 #include "mooncake-store/src/server/server_options.h"
 
 namespace mooncake::store {

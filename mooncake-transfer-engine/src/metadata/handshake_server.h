@@ -20,9 +20,9 @@
 #include "mooncake-common/src/base/clock.h"
 #include "mooncake-common/src/base/random.h"
 #include "mooncake-common/src/base/result.h"
+#include "mooncake-common/src/net/port_range.h"
 #include "mooncake-common/src/net/reactor.h"
 #include "mooncake-transfer-engine/src/metadata/handshake_codec.h"
-#include "mooncake-common/src/net/port_range.h"
 
 namespace mooncake::transfer {
 

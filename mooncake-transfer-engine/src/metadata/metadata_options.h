@@ -10,8 +10,8 @@
 #include <string>
 
 #include "mooncake-common/src/base/clock.h"
-#include "mooncake-transfer-engine/src/metadata/handshake_codec.h"
 #include "mooncake-common/src/net/port_range.h"
+#include "mooncake-transfer-engine/src/metadata/handshake_codec.h"
 
 namespace mooncake::transfer {
 

@@ -40,7 +40,7 @@ struct ClientSettings {
   std::string master_address;  // "host:port"
   std::string tenant;
   Duration master_patience = std::chrono::seconds(10);  // How long set-up waits for a master.
-  std::shared_ptr<transfer::Engine> engine;  // Used instead of a new one when not null.
+  std::shared_ptr<transfer::Engine> engine;             // Used instead of a new one when not null.
 };
 
 // A failure in a form that users see.
