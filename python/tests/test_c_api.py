@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 import mooncake
+from mooncake.http_metadata_server import KVBootstrapServer
 
 PACKAGE = Path(mooncake.__file__).parent
 SIZE = 1 << 20
@@ -135,6 +136,23 @@ def test_a_notify_follows_the_data(library, engines):
     messages = library.getNotifsFromEngine(peer, ctypes.byref(count))
     assert [(messages[i].name, messages[i].msg) for i in range(count.value)] == [(b"kv", b"block 7")]
     assert library.freeNotifsMsgBuf(messages, count) == 0
+
+
+def test_a_metadata_server_lets_names_be_labels(library):
+    server = KVBootstrapServer(0, "127.0.0.1")
+    server.run()
+    url = f"http://127.0.0.1:{server.port}/metadata".encode()
+    engines = [library.createTransferEngine(url, name, b"", 0, 1) for name in (b"node-a", b"node-b")]
+    try:
+        assert all(engines)
+        assert library.openSegment(engines[0], b"node-b") > 0
+        address = ctypes.create_string_buffer(128)
+        assert library.getLocalIpAndPort(engines[0], address, len(address)) == 0
+        assert re.fullmatch(rb"[\d.]+:\d+", address.value), "where it is reached, not its label"
+    finally:
+        for engine in engines:
+            library.destroyTransferEngine(engine)
+        server.close()
 
 
 def test_create_returns_null_and_says_why(library, capfd):
