@@ -66,17 +66,21 @@ Result<void> Connection::Dial() {
               hello);
   blocked_ = true;  // The reactor sends it once the connection stands.
   MC_TRY_ASSIGN(lane_, Lane::Create(reactor_, std::move(*fd), *this));
-  welcome_timer_ = reactor_.After(options_.welcome_timeout, [weak = weak_from_this()] {
-    if (const auto self = weak.lock()) {
-      self->lane_->RequestClose(
-          {ErrorCode::kUnavailable,
-           fmt::format(
-               "{} did not answer within {} ms; is it reachable, and a mooncake?",
-               self->options_.name,
-               std::chrono::duration_cast<std::chrono::milliseconds>(self->options_.welcome_timeout)
-                   .count())});
-    }
-  });
+  const auto limit_ms =
+      std::chrono::duration_cast<std::chrono::milliseconds>(options_.welcome_timeout).count();
+  welcome_timer_ = reactor_.After(
+      options_.welcome_timeout, [weak = weak_from_this(), lane = lane_.get(), limit_ms] {
+        // `self` keeps the lane.
+        if (const auto self = weak.lock(); self && !self->welcome_) {
+          lane->RequestClose(
+              {ErrorCode::kUnavailable,
+               fmt::format("{} did not answer within {} ms; is it reachable, and a mooncake?",
+                           self->options_.name, limit_ms)});
+        }
+      });
+  if (welcome_) {
+    reactor_.CancelTimer(welcome_timer_);  // The reactor was faster than this thread.
+  }
   return {};
 }
 

@@ -106,7 +106,8 @@ class Connection final : public LaneDriver, public std::enable_shared_from_this<
   Reactor& reactor_;
   const Options options_;
   const std::shared_ptr<Backoff> backoff_;
-  TimerId welcome_timer_ = TimerId::kNone;
+  std::atomic<bool> welcome_{false};  // The server has welcomed us; the lane's holder says so.
+  std::atomic<TimerId> welcome_timer_{TimerId::kNone};
 
   // The lane's holder has these.
   ByteBuffer sending_;
@@ -114,7 +115,6 @@ class Connection final : public LaneDriver, public std::enable_shared_from_this<
   std::size_t missing_bytes_ = 0;  // Of the frame that has begun to arrive.
   std::uint64_t unanswered_ = 0;   // Sent, and neither answered nor refused.
   bool blocked_ = false;           // The socket took less than it was offered.
-  bool welcome_ = false;           // The server has welcomed us.
 
   mutable Mutex mutex_;
   ByteBuffer queued_ MC_GUARDED_BY(mutex_);

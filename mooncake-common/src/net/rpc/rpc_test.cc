@@ -1,9 +1,6 @@
 // Client and server over loopback: answers, errors, deadlines, lost servers, many threads.
 
 #include <gtest/gtest.h>
-#include <signal.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include <array>
 #include <atomic>
@@ -23,7 +20,6 @@ namespace {
 
 constexpr std::uint16_t kEcho = 1;
 constexpr std::uint16_t kFail = 2;
-constexpr std::uint16_t kSilent = 3;
 
 std::span<const std::byte> Bytes(std::string_view text) { return std::as_bytes(std::span(text)); }
 std::string Text(std::span<const std::byte> bytes) {
@@ -180,6 +176,16 @@ TEST_F(RpcTest, AServerThatDoesNotAnswerIsATimeout) {
   EXPECT_TRUE(ended.Wait(In(std::chrono::seconds(60))));
 }
 
+TEST_F(RpcTest, ACallerThatSpinsForLongerThanItsDeadlineStopsAtTheDeadline) {
+  auto listener = SocketListen("127.0.0.1", 0);
+  ASSERT_TRUE(listener.has_value());
+  const auto client = Connect(*LocalPort(listener->get()), {.spin = std::chrono::hours(1)});
+  RpcReply reply;
+  const auto called = client->Call(kEcho, {}, In(std::chrono::milliseconds(20)), reply);
+  ASSERT_FALSE(called.has_value());
+  EXPECT_EQ(called.error().code, ErrorCode::kTimeout);
+}
+
 TEST_F(RpcTest, ACancelledCallEndsAndStopEndsAll) {
   auto listener = SocketListen("127.0.0.1", 0);
   ASSERT_TRUE(listener.has_value());
@@ -217,79 +223,6 @@ TEST_F(RpcTest, AWrongTokenIsRefusedInWordsAndCounted) {
   EXPECT_EQ(server->stats().closed_for(RpcClose::kWrongToken), 1U);
   const auto right = Connect(server->port(), {.token = "secret"});
   EXPECT_TRUE(right->Call(kEcho, {}, In(std::chrono::seconds(60)), reply).has_value());
-}
-
-// Serves on `port` until it is killed; tells through `ready` that it listens.
-[[noreturn]] void ServeInChild(std::uint16_t port, int ready) {
-  auto server = std::make_unique<RpcServer>(RpcServer::Options{.host = "127.0.0.1", .port = port});
-  server->Register(kEcho, [](std::span<const std::byte> body, ReplyWriter& reply, const PeerInfo&) {
-    reply.Append(body);
-  });
-  server->Register(kSilent,
-                   [](std::span<const std::byte>, ReplyWriter&, const PeerInfo&) { ::pause(); });
-  const char told = server->Start() ? 'y' : 'n';
-  static_cast<void>(!::write(ready, &told, 1));
-  for (;;) {
-    ::pause();
-  }
-}
-
-class ChildServer {
- public:
-  explicit ChildServer(std::uint16_t port) {
-    std::array<int, 2> ready{};
-    EXPECT_EQ(::pipe(ready.data()), 0);
-    pid_ = ::fork();
-    if (pid_ == 0) {
-      ServeInChild(port, ready[1]);
-    }
-    char told = 0;
-    EXPECT_EQ(::read(ready[0], &told, 1), 1);
-    EXPECT_EQ(told, 'y');
-    ::close(ready[0]);
-    ::close(ready[1]);
-  }
-  ~ChildServer() { Kill(); }
-  void Kill() {
-    if (pid_ > 0) {
-      ::kill(pid_, SIGKILL);
-      ::waitpid(pid_, nullptr, 0);
-      pid_ = 0;
-    }
-  }
-
- private:
-  pid_t pid_ = 0;
-};
-
-TEST(RpcRestart, AKilledServerFailsItsCallsAndIsUsedAgainWhenItIsBack) {
-  std::uint16_t port = 0;
-  {
-    const auto probe = SocketListen("127.0.0.1", 0);
-    port = *LocalPort(probe->get());
-  }
-  ChildServer first(port);  // Forked before this process has threads.
-  Reactor reactor;
-  ASSERT_TRUE(reactor.Start().has_value());
-  auto client = *RpcClient::Create(reactor, {.host = "127.0.0.1", .port = port});
-  RpcReply reply;
-  ASSERT_TRUE(client->Call(kEcho, Bytes("x"), In(std::chrono::seconds(60)), reply).has_value());
-  Event ended;
-  ErrorCode code = ErrorCode::kInternal;
-  client->Start(kSilent, {}, Instant::max(), [&](Result<std::span<const std::byte>> answer) {
-    code = answer ? ErrorCode::kInternal : answer.error().code;
-    ended.Notify();
-  });
-  first.Kill();
-  ASSERT_TRUE(ended.Wait(In(std::chrono::seconds(60))));
-  EXPECT_EQ(code, ErrorCode::kUnavailable);
-  EXPECT_FALSE(client->Call(kEcho, Bytes("x"), In(std::chrono::seconds(60)), reply).has_value());
-  ChildServer second(port);
-  const Instant give_up = In(std::chrono::seconds(60));
-  while (!client->Call(kEcho, Bytes("y"), give_up, reply)) {
-    ASSERT_LT(SteadyClock::Get().Now(), give_up);
-  }
-  EXPECT_EQ(Text(reply.body()), "y");
 }
 
 }  // namespace

@@ -1,8 +1,8 @@
 // The RPC server: handlers by number, run to completion on the thread of the connection that asked.
 //
 //   RpcServer server({.host = "127.0.0.1"});
-//   server.Register(kEcho, [](auto body, ReplyWriter& reply, const PeerInfo&) { reply.Append(body);
-//   }); MC_TRY(server.Start());                    // Then server.port().
+//   server.Register(kEcho, [](auto body, ReplyWriter& reply, auto&) { reply.Append(body); });
+//   MC_TRY(server.Start());  // Then server.port().
 //
 // Thread-safety: Register before Start, from one thread; everything else from any thread, but Stop
 //                not from a handler. With several threads, handlers run at the same time.
