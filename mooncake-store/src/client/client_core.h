@@ -23,7 +23,7 @@ class ClientCore {
       : options_(std::move(options)),
         cache_(options_.descriptor_cache ? options_.descriptor_cache_entries : 0),
         segments_(options_.client, options_.host_id),
-        next_chain_(options_.client.first ^ options_.client.second) {}
+        next_chain_((options_.client.first ^ options_.client.second) | 1U) {}
 
   [[nodiscard]] const ClientOptions& options() const { return options_; }
   [[nodiscard]] DescriptorCache& cache() { return cache_; }
@@ -42,7 +42,7 @@ class ClientCore {
     unreported_hit_bytes_.fetch_add(bytes, std::memory_order_relaxed);
   }
 
-  // New for each call; also spreads retries.
+  // New for each call, never zero; also spreads retries.
   [[nodiscard]] std::uint64_t NextChain() {
     return next_chain_.fetch_add(1, std::memory_order_relaxed);
   }

@@ -29,6 +29,7 @@ class FakeMaster {
   struct Open {
     Object object;
     Uuid client;
+    std::uint64_t chain_id = 0;
   };
   struct MountedSegment {
     SegmentInfo info;
@@ -189,7 +190,11 @@ class FakeMaster {
     full_times -= static_cast<int>(no_room);
     for (std::size_t i = 0; i < request.keys.size(); ++i) {
       const std::string key(request.keys[i]);
-      if (!request.upsert && (objects.contains(key) || open.contains(key))) {
+      const auto writing = open.find(key);
+      if (writing != open.end() && writing->second.chain_id == request.chain.chain_id) {
+        reply.results.push_back({.version = writing->second.object.version,
+                                 .replicas = Append(writing->second.object, reply.table)});
+      } else if (!request.upsert && (objects.contains(key) || writing != open.end())) {
         reply.results.push_back({.code = StoreCode::kObjectAlreadyExists});
       } else if (no_room) {
         reply.full = full;
@@ -200,7 +205,8 @@ class FakeMaster {
         object.from_put = !request.upsert;
         reply.results.push_back(
             {.version = object.version, .replicas = Append(object, reply.table)});
-        open[key] = {.object = object, .client = request.caller.client};
+        open[key] = {
+            .object = object, .client = request.caller.client, .chain_id = request.chain.chain_id};
       }
     }
   }

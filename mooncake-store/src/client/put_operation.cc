@@ -279,7 +279,7 @@ bool PutOperation::PrepareEnd(Window& window) {
 
 Instant PutOperation::WakeOf(const Window& window) const {
   Instant wake = std::min(window.start.WakeAt(), window.ending.WakeAt());
-  if (window.start.idle()) {
+  if (window.start.idle() && !reporting_) {  // While a report travels no start is sent.
     for (std::uint32_t item = window.first; item < window.end; ++item) {
       if (states_[item].phase == Phase::kStart) {
         wake = std::min(wake, states_[item].retry_at);
@@ -372,17 +372,6 @@ void PutOperation::TakeStart(Window& window, Instant now) {
         break;
       case StoreCode::kNoAvailableHandle:
         Refused(window, item, now);
-        break;
-      case StoreCode::kObjectAlreadyExists:
-        if (window.start.ambiguous() && !state.orphan_sought) {
-          // It may be our own try whose answer was lost. Version 0 revokes what is open and ours,
-          // and nothing that is complete.
-          state.orphan_sought = true;
-          state.version = 0;
-          Revoke(item, result.code, /*restart=*/true, "");
-          break;
-        }
-        Settle(window, item, result.code, "");
         break;
       default:
         Settle(window, item, result.code, "");

@@ -10,9 +10,9 @@
 //   - a replica cannot be written: revoked, reported, and placed anew, a few times;
 //   - the master lost the write (it restarted, or an upsert overtook it): started anew;
 //   - it is in the call twice: put keeps the first value, upsert the last; both get one result;
-//   - an answer was lost: whatever the earlier try left open is revoked first, so that a write of
-//   our
-//     own is not taken for somebody else's.
+//   - an answer was lost: the start is repeated under the call's name, by which the master knows
+//   its
+//     own answer, so that a write of our own is not taken for somebody else's.
 //
 // Thread-safety: see Operation.
 // Ownership:     keys, pieces and their memory stay the caller's until kDone; it is only read.
@@ -78,10 +78,9 @@ class PutOperation final : public Operation {
 
   struct ItemState {
     Phase phase = Phase::kStart;
-    bool moved = false;          // All bytes are in place: commit, else revoke.
-    bool restart = false;        // After the revoke: from the start again.
-    bool orphan_sought = false;  // An open write of a lost try has been revoked.
-    std::uint8_t starts = 0;     // Placements that led to nothing.
+    bool moved = false;       // All bytes are in place: commit, else revoke.
+    bool restart = false;     // After the revoke: from the start again.
+    std::uint8_t starts = 0;  // Placements that led to nothing.
     StoreCode revoke_code =
         StoreCode::kOk;  // What the key gets after the revoke, unless restarted.
     std::uint64_t size_bytes = 0;
