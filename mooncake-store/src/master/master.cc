@@ -55,7 +55,16 @@ void Master::CountCaller(const Caller& caller) {
   }
 }
 
+void Master::NoteBegin(Instant now) {
+  if (earlier_leases_until_ns_.load(std::memory_order_relaxed) == 0) [[unlikely]] {
+    std::int64_t unknown = 0;
+    earlier_leases_until_ns_.compare_exchange_strong(
+        unknown, (now + options_.lease_ttl).time_since_epoch().count());
+  }
+}
+
 void Master::Seen(const Uuid& client, Instant now) {
+  NoteBegin(now);
   const ClientEvent event{.kind = ClientEventKind::kSeen, .client = client, .now = now};
   clients_.Apply(event);
   if (sink_ != nullptr) {

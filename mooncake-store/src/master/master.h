@@ -146,6 +146,8 @@ class Master {
   // What `client` can read, by segment number; valid until the scratch is used again.
   ReadableSegments Readable(const Uuid& client, Instant now, Scratch& scratch);
   void CountCaller(const Caller& caller);
+  // The first call says when this master's life began.
+  void NoteBegin(Instant now);
   void Seen(const Uuid& client, Instant now);
   void ApplySegment(const SegmentEvent& event);
   // Applies it if the segment is still mounted, after `only_if(segment)` agreed.
@@ -154,7 +156,8 @@ class Master {
   void ApplyRecency(const RecencyEvent& event);
   void FreeRested(Instant now);
 
-  MountSegmentReply Mount(const SegmentInfo& info, const Uuid& owner, Instant now);
+  MountSegmentReply Mount(const SegmentInfo& info, const Uuid& owner, Instant now,
+                          Instant quiet_until);
 
   // Lookups, in the order of the keys: what was found was leased already.
   void TellLookedUp(const Caller& caller, const ChainPosition& chain, Instant leased_until,
@@ -203,6 +206,9 @@ class Master {
   unsigned shard_shift_ = 0;
   std::atomic<std::uint64_t> last_version_;
   std::atomic<std::uint64_t> random_;
+  // Leases that an earlier life of this master may have given have ended by then; 0 before
+  // NoteBegin().
+  std::atomic<std::int64_t> earlier_leases_until_ns_{0};
   // No soft pin ends before.
   std::atomic<std::int64_t> next_pin_end_ns_;
 

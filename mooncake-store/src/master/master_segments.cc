@@ -7,6 +7,7 @@
 namespace mooncake::store {
 
 void Master::Handle(const PingRequest& request, Instant now, PingReply& reply) {
+  NoteBegin(now);
   CountCaller(request.caller);
   const bool known = clients_.Known(request.caller.client);
   if (known) {
@@ -29,9 +30,10 @@ bool Master::ChangeSegment(const SegmentEvent& event, Condition only_if) {
   return true;
 }
 
-MountSegmentReply Master::Mount(const SegmentInfo& info, const Uuid& owner, Instant now) {
+MountSegmentReply Master::Mount(const SegmentInfo& info, const Uuid& owner, Instant now,
+                                Instant quiet_until) {
   const MutexLock lock(segments_change_mutex_);
-  const SegmentTable::MountDecision decision = segments_.DecideMount(info, owner, now);
+  const SegmentTable::MountDecision decision = segments_.DecideMount(info, owner, now, quiet_until);
   if (decision.event) {
     ApplySegment(*decision.event);
   }
@@ -40,7 +42,7 @@ MountSegmentReply Master::Mount(const SegmentInfo& info, const Uuid& owner, Inst
 
 void Master::Handle(const MountSegmentRequest& request, Instant now, MountSegmentReply& reply) {
   Seen(request.caller.client, now);
-  reply = Mount(request.segment, request.caller.client, now);
+  reply = Mount(request.segment, request.caller.client, now, now);
 }
 
 void Master::Handle(const ReMountSegmentsRequest& request, Instant now,
@@ -51,8 +53,10 @@ void Master::Handle(const ReMountSegmentsRequest& request, Instant now,
     return;
   }
   Seen(request.caller.client, now);
+  // Memory that was mounted before may be leased by an earlier life of this master.
+  const Instant quiet_until{Duration(earlier_leases_until_ns_.load(std::memory_order_relaxed))};
   for (const SegmentInfo& info : request.segments) {
-    reply.segments.push_back(Mount(info, request.caller.client, now));
+    reply.segments.push_back(Mount(info, request.caller.client, now, quiet_until));
   }
 }
 
@@ -100,6 +104,7 @@ void Master::Handle(const ReportFailedReadsRequest& request, Instant now,
 // ---- The passing of time ----
 
 bool Master::Tick(Instant now, std::size_t budget) {
+  NoteBegin(now);
   FreeRested(now);
   DropLostClients(now);
   for (const SegmentIdentity& identity : segments_.GraceEnded(now)) {

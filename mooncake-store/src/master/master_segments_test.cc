@@ -131,6 +131,26 @@ TEST(MasterSegments, AnOwnerThatLeavesAndComesBackStartsEmpty) {
   EXPECT_EQ(test.Start("b", 10), StoreCode::kOk);
 }
 
+// An earlier life of the master may have leased what lies there, and this one cannot know.
+TEST(MasterSegments, ANewMasterLeavesRemountedMemoryAloneForOneLease) {
+  TestMaster test({.lease_ttl = std::chrono::seconds(5)});
+  EXPECT_EQ(test.Ping(1), ClientStatus::kNeedRemount);
+  test.clock.Advance(std::chrono::seconds(1));
+  ReMountSegmentsReply reply;
+  test.master.Handle(ReMountSegmentsRequest{.caller = {.client = TestMaster::Client(1)},
+                                            .segments = {TestMaster::Info(1, 1 << 20)}},
+                     test.now(), reply);
+  EXPECT_EQ(reply.segments.at(0).code, StoreCode::kOk);
+  test.clock.Advance(std::chrono::milliseconds(3999));
+  EXPECT_EQ(test.Put("k", 64), StoreCode::kNoAvailableHandle);
+  test.clock.Advance(std::chrono::milliseconds(1));
+  EXPECT_EQ(test.Put("k", 64), StoreCode::kOk);
+  // What is mounted for the first time is nobody's.
+  TestMaster fresh;
+  EXPECT_EQ(fresh.Mount(1, 1 << 20), StoreCode::kOk);
+  EXPECT_EQ(fresh.Put("k", 64), StoreCode::kOk);
+}
+
 TEST(MasterSegments, OnlyTheOwnerUnmounts) {
   TestMaster test;
   ASSERT_EQ(test.Mount(1, kPage), StoreCode::kOk);

@@ -27,7 +27,7 @@ SegmentNumber SegmentTable::FreeNumber() const {
 }
 
 SegmentTable::MountDecision SegmentTable::DecideMount(const SegmentInfo& info, const Uuid& owner,
-                                                      Instant now) {
+                                                      Instant now, Instant quiet_until) {
   if (info.id.IsZero() || info.name.empty() || info.size_bytes < kMinSegmentBytes ||
       info.base_address + info.size_bytes < info.base_address) {
     return {.code = StoreCode::kInvalidParams};
@@ -57,12 +57,13 @@ SegmentTable::MountDecision SegmentTable::DecideMount(const SegmentInfo& info, c
   const SegmentIdentity identity{number, rng_.Next() | 1U};
   const auto quiet = quiet_.find(info.id);
   return {.identity = identity,
-          .event = SegmentEvent{.kind = SegmentEventKind::kMounted,
-                                .now = now,
-                                .identity = identity,
-                                .info = info,
-                                .owner = owner,
-                                .quiet_until = quiet == quiet_.end() ? now : quiet->second}};
+          .event = SegmentEvent{
+              .kind = SegmentEventKind::kMounted,
+              .now = now,
+              .identity = identity,
+              .info = info,
+              .owner = owner,
+              .quiet_until = std::max(quiet_until, quiet == quiet_.end() ? now : quiet->second)}};
 }
 
 void SegmentTable::Apply(const SegmentEvent& event) {

@@ -80,7 +80,9 @@ class SegmentTable {
   // space), kSegmentAlreadyExists (the id is mounted by somebody else, or with another range),
   // kUnavailableInCurrentStatus (the owner unmounted it and it is not gone yet: again, soon),
   // kInternalError (no number is free).
-  [[nodiscard]] MountDecision DecideMount(const SegmentInfo& info, const Uuid& owner, Instant now);
+  // `quiet_until`: nothing is placed there before, whatever this table knows of the segment.
+  [[nodiscard]] MountDecision DecideMount(const SegmentInfo& info, const Uuid& owner, Instant now,
+                                          Instant quiet_until = Instant::min());
 
   void Apply(const SegmentEvent& event);
 
