@@ -308,6 +308,26 @@ TEST(GetOperation, SaysLeaseExpiredOnlyWhenTheObjectIsGone) {
   }
 }
 
+// The third call renews a lease that ends before the bytes do: only a fourth can tell.
+TEST(GetOperation, AsksOnceMoreWhenARenewalDoesNotCoverTheEndOfTheMove) {
+  for (const bool removed : {false, true}) {
+    ClientFixture fixture;
+    fixture.master.lease_ttl_ms = 10;
+    fixture.master.Mount("a:1", 4096, Uuid{1, 1});
+    fixture.master.Make("k", PatternBytes(100, 1), {0});
+    fixture.driver.call_time = milliseconds(100);
+    fixture.driver.transfer_time = milliseconds(50);
+    fixture.before_call = [&](int call) {
+      if (call == 4 && removed) {
+        fixture.master.objects.clear();
+      }
+    };
+    const Reader reader = Get(fixture, "k", 100);
+    EXPECT_EQ(reader.code(0), removed ? StoreCode::kLeaseExpired : StoreCode::kOk);
+    EXPECT_EQ(fixture.calls, 4);
+  }
+}
+
 TEST(GetOperation, ReadsTheNewVersionWhenTheOldOneWasReplacedMeanwhile) {
   for (const auto call_time : {milliseconds(1), milliseconds(100)}) {
     ClientFixture fixture;
