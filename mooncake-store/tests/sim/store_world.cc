@@ -341,6 +341,7 @@ std::string StoreWorld::Settle() {
 // Adds up what a lookup of every key that was ever written finds. Nothing is being written now.
 std::string StoreWorld::CheckUsedBytes() {
   std::vector<std::string> keys;
+  keys.reserve(kHotKeys + next_keep_ + clients_.size());
   for (std::uint64_t i = 0; i < kHotKeys; ++i) {
     keys.push_back(fmt::format("hot{}", i));
   }
