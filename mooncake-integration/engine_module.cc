@@ -256,11 +256,6 @@ class PyEngine {
   }
 
  private:
-  static void* ToPointer(std::uint64_t address) {
-    return reinterpret_cast<void*>(
-        address);  // NOLINT(performance-no-int-to-ptr): an address given by Python.
-  }
-
   static int Code(const Result<void>& result) {
     return result ? 0 : Remember(transfer::ErrorNumber(result.error().code), result.error());
   }

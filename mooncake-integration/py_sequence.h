@@ -52,6 +52,11 @@ inline std::uint64_t ToU64(PyObject* object) {
   return value;
 }
 
+// An address given by Python.
+inline std::byte* ToPointer(std::uint64_t address) {
+  return reinterpret_cast<std::byte*>(address);  // NOLINT(performance-no-int-to-ptr)
+}
+
 inline std::vector<std::uint64_t> ToU64Vector(pybind11::handle object) {
   const FastSequence sequence(object);
   std::vector<std::uint64_t> values(sequence.size());

@@ -5,6 +5,7 @@
 #include <set>
 #include <utility>
 
+#include "mooncake-integration/py_sequence.h"
 #include "mooncake-store/src/client/failure.h"
 
 namespace mooncake::integration {
@@ -39,11 +40,6 @@ std::vector<int> ToInts(const std::vector<StoreCode>& codes) {
 std::int64_t BytesOrCode(const store::GetOperation::Result& result) {
   return result.code == StoreCode::kOk ? static_cast<std::int64_t>(result.bytes)
                                        : static_cast<std::int64_t>(result.code);
-}
-
-std::byte* ToPointer(std::uint64_t address) {
-  return reinterpret_cast<std::byte*>(
-      address);  // NOLINT(performance-no-int-to-ptr): an address given by Python.
 }
 
 // Group ids come one a key; a single put has exactly one.

@@ -24,11 +24,6 @@ void DefinePuts(StoreType& type);
 // get and its kin, and the registration of memory.
 void DefineGets(StoreType& type);
 
-inline std::byte* ToPointer(std::uint64_t address) {
-  return reinterpret_cast<std::byte*>(
-      address);  // NOLINT(performance-no-int-to-ptr): an address given by Python.
-}
-
 // Remembers why arguments were refused; -600.
 inline int RefuseArguments(std::string_view verb, std::string_view cause) {
   using store::StoreCode;

@@ -23,7 +23,8 @@ class ClusterError(RuntimeError):
     """A process of the cluster did not start or died; the message ends with its last lines."""
 
 
-def _free_ports(count: int) -> list[int]:
+def free_ports(count: int) -> list[int]:
+    """Ports that were free a moment ago, all different."""
     probes = [socket.socket() for _ in range(count)]
     try:
         for probe in probes:
@@ -109,7 +110,7 @@ class Cluster:
     def __init__(self, binaries: Path, logs: Path, lease_ms: int):
         logs.mkdir(parents=True, exist_ok=True)
         self._logs = logs
-        rpc_port, self._metrics_port = _free_ports(2)
+        rpc_port, self._metrics_port = free_ports(2)
         self.master_address = f"127.0.0.1:{rpc_port}"
         flags = [f"--rpc_port={rpc_port}", f"--metrics_port={self._metrics_port}", f"--default_kv_lease_ttl={lease_ms}"]
         self._binary = binaries / "mooncake_master"

@@ -2,7 +2,6 @@
 
 import selectors
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -12,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks.trace_replay.cluster import free_ports
+
 START_LIMIT_S = 60
 
 
@@ -19,18 +20,6 @@ START_LIMIT_S = 60
 def scripts() -> Path:
     """The folder of the console scripts of the environment under test."""
     return Path(sys.executable).parent
-
-
-def free_ports(count: int) -> list[int]:
-    """Ports that were free a moment ago, all different."""
-    probes = [socket.socket() for _ in range(count)]
-    try:
-        for probe in probes:
-            probe.bind(("127.0.0.1", 0))
-        return [probe.getsockname()[1] for probe in probes]
-    finally:
-        for probe in probes:
-            probe.close()
 
 
 class Master:

@@ -8,7 +8,6 @@ import mmap
 import zlib
 
 from mooncake.engine import TransferEngine, TransferNotify, TransferOpcode
-
 from remote import serve
 
 

@@ -3,7 +3,6 @@
 import random
 
 from mooncake.store import MooncakeDistributedStore, ReplicateConfig
-
 from remote import serve
 
 

@@ -9,8 +9,9 @@ import mmap
 import os
 import threading
 
-import mooncake.engine
 import pytest
+
+import mooncake.engine
 from mooncake.engine import TransferEngine, TransferNotify, TransferOpcode
 
 SIZE = 8 << 20

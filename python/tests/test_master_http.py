@@ -5,6 +5,7 @@ import re
 import subprocess
 
 import pytest
+
 from mooncake.store import MooncakeDistributedStore
 
 SEGMENT = 64 << 20

@@ -10,6 +10,7 @@ import os
 import threading
 
 import pytest
+
 from mooncake.store import MooncakeDistributedStore, ReplicateConfig, SoftPinAction
 
 SEGMENT = 64 << 20
