@@ -16,6 +16,22 @@ from benchmarks.trace_replay.cluster import free_ports
 START_LIMIT_S = 60
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """``--long`` runs the long forms, which measure durations or take minutes, too."""
+    parser.addoption("--long", action="store_true", help="run the long forms too: minutes, on a machine left alone")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", "long_form: takes minutes, or bounds durations; runs with --long only")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if not config.getoption("--long"):
+        for item in items:
+            if item.get_closest_marker("long_form"):
+                item.add_marker(pytest.mark.skip(reason="a long form: needs --long"))
+
+
 @pytest.fixture(scope="session")
 def scripts() -> Path:
     """The folder of the console scripts of the environment under test."""
