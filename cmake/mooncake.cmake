@@ -56,6 +56,7 @@ function(mc_test path)
   get_filename_component(name ${path} NAME)
   add_executable(${name} ${path}.cc)
   target_link_libraries(${name} PRIVATE ${ARG_LINK} GTest::gmock GTest::gtest GTest::gtest_main)
+  target_compile_options(${name} PRIVATE -O1)  # The test's own code: a third of the time to compile it, and no slower to run.
   add_test(NAME ${name} COMMAND ${name})
   set_tests_properties(${name} PROPERTIES LABELS "${ARG_LABELS}" TIMEOUT ${ARG_TIMEOUT})
   if("concurrency" IN_LIST ARG_LABELS)

@@ -2,6 +2,7 @@
 // nobody else's; what they do not read or say holds up nobody.
 #include <gtest/gtest.h>
 #include <poll.h>
+#include <sys/socket.h>
 
 #include <algorithm>
 #include <array>
@@ -9,6 +10,7 @@
 #include <cstring>
 #include <memory>
 #include <optional>
+#include <stop_token>
 #include <string>
 #include <string_view>
 #include <thread>
@@ -275,38 +277,52 @@ TEST_F(HostilePeer, WithFlippedBytesHarmsOnlyItself) {
   ExpectServed();
 }
 
-// A server made of bare bytes, for clients.
-TEST(HostileServer, ThatAnswersNonsenseFailsTheCallInWords) {
-  auto listener = SocketListen("127.0.0.1", 0).value();
-  std::jthread server([&] {
-    for (int i = 0; i < 2; ++i) {
-      UniqueFd fd;
-      while (!fd) {
-        pollfd wait{.fd = listener.get(), .events = POLLIN, .revents = 0};
-        poll(&wait, 1, 60'000);
-        fd = SocketAccept(listener.get(), nullptr).value();
+// A server made of bare bytes, for clients. However often they come again, it says the same.
+class NonsenseServer {
+ public:
+  explicit NonsenseServer(std::vector<std::byte> says)
+      : says_(std::move(says)), thread_([this](const std::stop_token& stop) { Serve(stop); }) {}
+
+  [[nodiscard]] std::uint16_t port() const { return LocalPort(listener_.get()).value(); }
+
+ private:
+  void Serve(const std::stop_token& stop) {
+    const std::stop_callback wake(stop, [this] { shutdown(listener_.get(), SHUT_RDWR); });
+    while (!stop.stop_requested()) {
+      pollfd wait{.fd = listener_.get(), .events = POLLIN, .revents = 0};
+      poll(&wait, 1, 60'000);
+      const auto fd = SocketAccept(listener_.get(), nullptr);
+      if (!fd || !*fd) {
+        continue;
       }
-      const auto welcome = FrameOf({.method = kHelloMethod, .flags = FrameFlags::kReply},
-                                   EncodeWelcome({.version = 1, .software = "fake"}));
-      const auto nonsense = std::vector<std::byte>(64, std::byte{0xee});
-      if (i == 1) {
-        (void)SocketWrite(fd.get(), std::span<const std::byte>(welcome));
-      }
-      (void)SocketWrite(fd.get(), std::span<const std::byte>(nonsense));
-      pollfd gone{.fd = fd.get(), .events = POLLRDHUP, .revents = 0};
+      (void)SocketWrite(fd->get(), std::span<const std::byte>(says_));
+      pollfd gone{.fd = fd->get(), .events = POLLRDHUP, .revents = 0};
       poll(&gone, 1, 60'000);
     }
-  });
+  }
+
+  const std::vector<std::byte> says_;
+  const UniqueFd listener_ = SocketListen("127.0.0.1", 0).value();
+  std::jthread thread_;
+};
+
+TEST(HostileServer, ThatAnswersNonsenseFailsTheCallInWords) {
+  const std::vector<std::byte> nonsense(64, std::byte{0xee});
+  std::vector<std::byte> after_welcome =
+      FrameOf({.method = kHelloMethod, .flags = FrameFlags::kReply},
+              EncodeWelcome({.version = 1, .software = "fake"}));
+  after_welcome.insert(after_welcome.end(), nonsense.begin(), nonsense.end());
   Reactor reactor;
   ASSERT_TRUE(reactor.Start().has_value());
-  const std::uint16_t port = LocalPort(listener.get()).value();
-  for (int i = 0; i < 2; ++i) {
-    const auto client = RpcClient::Create(reactor, {.host = "127.0.0.1", .port = port}).value();
+  for (const auto& says : {nonsense, after_welcome}) {
+    const NonsenseServer server(says);
+    const auto client =
+        RpcClient::Create(reactor, {.host = "127.0.0.1", .port = server.port()}).value();
     RpcReply reply;
     const auto called = client->Call(kEcho, {}, Soon(), reply);
     ASSERT_FALSE(called.has_value());
     EXPECT_EQ(called.error().code, ErrorCode::kMalformed) << called.error().ToString();
-    EXPECT_NE(called.error().message.find(std::to_string(port)), std::string::npos);
+    EXPECT_NE(called.error().message.find(std::to_string(server.port())), std::string::npos);
   }
 }
 
