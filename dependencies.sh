@@ -16,7 +16,7 @@ packages=(
   libboost1.81-dev:libboost1.83-dev
   flatbuffers-compiler libflatbuffers-dev
   nlohmann-json3-dev libspdlog-dev libfmt-dev libgflags-dev libyaml-cpp-dev
-  libisal-dev libssl-dev ca-certificates
+  libisal-dev libxxhash-dev libssl-dev ca-certificates
   libgtest-dev libgmock-dev libbenchmark-dev
   libibverbs1 libnuma1 libcurl4:libcurl4t64  # The published package, which the interoperability test talks to, wants these.
 )
