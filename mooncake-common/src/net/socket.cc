@@ -13,6 +13,8 @@
 #include <memory>
 #include <system_error>
 
+#include "mooncake-common/src/base/text.h"
+
 namespace mooncake {
 namespace {
 
@@ -102,7 +104,9 @@ std::string SocketAddress::ToString() const {
   return "local socket";
 }
 
-Result<std::vector<SocketAddress>> ResolveAddresses(const std::string& host, std::uint16_t port) {
+namespace {
+
+Result<std::vector<SocketAddress>> Lookup(const std::string& host, std::uint16_t port, int flags) {
   std::string name = host;
   if (name.size() >= 2 && name.front() == '[' && name.back() == ']') {
     name = name.substr(1, name.size() - 2);
@@ -112,12 +116,14 @@ Result<std::vector<SocketAddress>> ResolveAddresses(const std::string& host, std
   }
   addrinfo hints{};
   hints.ai_socktype = SOCK_STREAM;
+  hints.ai_flags = flags;
   addrinfo* found = nullptr;
   const int status = getaddrinfo(name.c_str(), nullptr, &hints, &found);
   if (status != 0) {
-    return Fail(ErrorCode::kDns,
-                fmt::format("resolve host \"{}\": {}", name,
-                            status == EAI_SYSTEM ? Reason(errno) : gai_strerror(status)));
+    return Fail(
+        ErrorCode::kDns,
+        fmt::format("resolve host {}: {}; check the name and this machine's name servers",
+                    Quote(name), status == EAI_SYSTEM ? Reason(errno) : gai_strerror(status)));
   }
   const std::unique_ptr<addrinfo, decltype(&freeaddrinfo)> guard(found, &freeaddrinfo);
   std::vector<SocketAddress> addresses;
@@ -135,9 +141,19 @@ Result<std::vector<SocketAddress>> ResolveAddresses(const std::string& host, std
     }
   }
   if (addresses.empty()) {
-    return Fail(ErrorCode::kDns, fmt::format("resolve host \"{}\": it has no IP address", name));
+    return Fail(ErrorCode::kDns, fmt::format("resolve host {}: it has no IP address", Quote(name)));
   }
   return addresses;
+}
+
+}  // namespace
+
+Result<std::vector<SocketAddress>> ResolveAddresses(const std::string& host, std::uint16_t port) {
+  return Lookup(host, port, 0);
+}
+
+Result<std::vector<SocketAddress>> ResolveNumber(const std::string& host, std::uint16_t port) {
+  return Lookup(host, port, AI_NUMERICHOST);
 }
 
 Result<SocketAddress> ResolveAddress(const std::string& host, std::uint16_t port) {

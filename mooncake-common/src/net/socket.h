@@ -66,6 +66,9 @@ struct SocketAddress {
 // Errors: as ResolveAddress.
 [[nodiscard]] Result<std::vector<SocketAddress>> ResolveAddresses(const std::string& host,
                                                                   std::uint16_t port);
+// The same for a number alone, without asking anybody. Errors: also kDns for a name.
+[[nodiscard]] Result<std::vector<SocketAddress>> ResolveNumber(const std::string& host,
+                                                               std::uint16_t port);
 
 // Binds and listens, non-blocking, and keeps the port: it is never shared (no SO_REUSEPORT), and a
 // port in TIME_WAIT can be taken again (SO_REUSEADDR). An empty host, "::" and "*" mean all

@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "mooncake-common/src/net/http/resolve.h"
+#include "mooncake-common/src/net/resolve.h"
 
 namespace mooncake {
 namespace {

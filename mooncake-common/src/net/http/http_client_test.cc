@@ -13,8 +13,8 @@
 #include <vector>
 
 #include "mooncake-common/src/net/http/client.h"
-#include "mooncake-common/src/net/http/resolve.h"
 #include "mooncake-common/src/net/http/server.h"
+#include "mooncake-common/src/net/resolve.h"
 
 namespace mooncake {
 namespace {

@@ -1,0 +1,175 @@
+#include "mooncake-common/src/net/peer_addresses.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <deque>
+#include <string>
+#include <thread>
+#include <utility>
+
+#include "mooncake-common/src/concurrency/parking.h"
+
+namespace mooncake {
+namespace {
+
+Instant Soon() { return SteadyClock::Get().Now() + std::chrono::seconds(60); }
+
+Addresses Of(std::initializer_list<const char*> numbers) {
+  Addresses addresses;
+  for (const char* number : numbers) {
+    addresses.push_back(ResolveAddress(number, 4000).value());
+  }
+  return addresses;
+}
+
+// A name server that answers by a script, and fails when it is at its end.
+class NameServer {
+ public:
+  void Add(Result<Addresses> answer) {
+    const MutexLock lock(mutex_);
+    answers_.push_back(std::move(answer));
+  }
+  NameLookup Lookup() {
+    return [this](const std::string&, std::uint16_t) -> Result<Addresses> {
+      const MutexLock lock(mutex_);
+      ++asked_;
+      if (answers_.empty()) {
+        return Fail(ErrorCode::kDns, "the name server is down");
+      }
+      Result<Addresses> answer = std::move(answers_.front());
+      answers_.pop_front();
+      return answer;
+    };
+  }
+  int asked() {
+    const MutexLock lock(mutex_);
+    return asked_;
+  }
+
+ private:
+  Mutex mutex_;
+  std::deque<Result<Addresses>> answers_ MC_GUARDED_BY(mutex_);
+  int asked_ MC_GUARDED_BY(mutex_) = 0;
+};
+
+PeerAddresses::Choice Next(PeerAddresses& peer) { return peer.Next().value().value(); }
+std::string Text(const PeerAddresses::Choice& choice) { return choice.address.ToString(); }
+
+// Counts lookups that have ended.
+class Ended {
+ public:
+  explicit Ended(PeerAddresses& peer) : peer_(peer) {
+    peer.SetOnKnown([this] { ++count_; });
+  }
+  ~Ended() { peer_.SetOnKnown({}); }
+  void Await(int count) {
+    const Instant limit = Soon();
+    while (count_ < count) {
+      ASSERT_LT(SteadyClock::Get().Now(), limit);
+      std::this_thread::yield();
+    }
+  }
+
+ private:
+  PeerAddresses& peer_;
+  std::atomic<int> count_{0};
+};
+
+TEST(PeerAddresses, ANumberIsKnownAtOnceAndNeverAskedFor) {
+  NameServer names;
+  const auto peer = PeerAddresses::Create("127.0.0.1", 4000, names.Lookup());
+  for (int i = 0; i < 3; ++i) {
+    const auto choice = Next(*peer);
+    EXPECT_EQ(Text(choice), "127.0.0.1:4000");
+    EXPECT_TRUE(peer->OnFailure(choice)) << "there is no other";
+  }
+  EXPECT_EQ(peer->Describe(Next(*peer).address), "127.0.0.1:4000");
+  EXPECT_EQ(names.asked(), 0);
+}
+
+TEST(PeerAddresses, TakeTurnsUntilOneIsReachedAndThenStay) {
+  NameServer names;
+  names.Add(Of({"10.0.0.1", "10.0.0.2", "10.0.0.3"}));
+  const auto peer = PeerAddresses::Create("db", 4000, names.Lookup());
+  ASSERT_TRUE(peer->WaitUntilKnown(Soon()));
+  const auto first = Next(*peer);
+  EXPECT_EQ(peer->Describe(first.address), "db:4000 (10.0.0.1:4000)");
+  EXPECT_FALSE(peer->OnFailure(first));
+  EXPECT_FALSE(peer->OnFailure(first)) << "told twice, by two that dialled at once";
+  const auto second = Next(*peer);
+  EXPECT_EQ(Text(second), "10.0.0.2:4000");
+  peer->OnSuccess(second);
+  EXPECT_EQ(Text(Next(*peer)), "10.0.0.2:4000");
+  // From here a round has all three again.
+  EXPECT_FALSE(peer->OnFailure(Next(*peer)));
+  EXPECT_EQ(Text(Next(*peer)), "10.0.0.3:4000");
+  EXPECT_FALSE(peer->OnFailure(Next(*peer)));
+  EXPECT_EQ(Text(Next(*peer)), "10.0.0.1:4000");
+  EXPECT_EQ(names.asked(), 1) << "somebody may still answer";
+  EXPECT_TRUE(peer->OnFailure(Next(*peer)));
+}
+
+TEST(PeerAddresses, AreAskedForAnewWhenAllHaveFailed) {
+  NameServer names;
+  names.Add(Of({"10.0.0.1"}));
+  const auto peer = PeerAddresses::Create("pod", 4000, names.Lookup());
+  ASSERT_TRUE(peer->WaitUntilKnown(Soon()));
+  Ended ended(*peer);
+  names.Add(Of({"10.0.0.9"}));
+  const auto old = Next(*peer);
+  EXPECT_TRUE(peer->OnFailure(old));
+  ended.Await(1);
+  EXPECT_EQ(Text(Next(*peer)), "10.0.0.9:4000");
+  EXPECT_TRUE(peer->OnFailure(old)) << "a late word of the old address";
+  EXPECT_EQ(Text(Next(*peer)), "10.0.0.9:4000");
+  // A name server that is down takes nothing away.
+  EXPECT_TRUE(peer->OnFailure(Next(*peer)));
+  ended.Await(2);
+  EXPECT_EQ(Text(Next(*peer)), "10.0.0.9:4000");
+}
+
+TEST(PeerAddresses, AFailedFirstLookupIsToldOnceAndThenTriedAgain) {
+  NameServer names;
+  const auto peer = PeerAddresses::Create("typo", 4000, names.Lookup());
+  const auto unknown = peer->WaitUntilKnown(Soon());
+  ASSERT_FALSE(unknown);
+  EXPECT_EQ(unknown.error().code, ErrorCode::kDns);
+  names.Add(Of({"10.0.0.1"}));
+  const auto pending = peer->Next();
+  ASSERT_TRUE(pending.has_value()) << pending.error().ToString();
+  ASSERT_TRUE(peer->WaitUntilKnown(Soon()));
+  EXPECT_EQ(Text(Next(*peer)), "10.0.0.1:4000");
+  EXPECT_EQ(names.asked(), 2);
+}
+
+TEST(PeerAddresses, NobodyWaitsForASlowNameServer) {
+  Event answer;
+  const auto peer = PeerAddresses::Create(
+      "slow", 4000, [&](const std::string&, std::uint16_t) -> Result<Addresses> {
+        (void)answer.Wait(Soon());
+        return Of({"10.0.0.1"});
+      });
+  Ended ended(*peer);
+  EXPECT_FALSE(peer->Next().value().has_value());
+  EXPECT_EQ(peer->WaitUntilKnown(Instant{}).error().code, ErrorCode::kTimeout);
+  answer.Notify();
+  ended.Await(1);
+  EXPECT_EQ(Text(Next(*peer)), "10.0.0.1:4000");
+}
+
+// Goal: the lookup's thread, which nobody joins, touches nothing of an owner that has left.
+TEST(PeerAddresses, SetOnKnownWaitsForACallInProgress) {
+  for (int i = 0; i < 200; ++i) {
+    NameServer names;
+    auto calls = std::make_unique<int>(0);
+    const auto peer = PeerAddresses::Create("db", 4000, names.Lookup());
+    peer->SetOnKnown([&calls] { ++*calls; });
+    peer->SetOnKnown({});
+    calls.reset();
+    (void)peer->WaitUntilKnown(Soon());
+  }
+}
+
+}  // namespace
+}  // namespace mooncake
