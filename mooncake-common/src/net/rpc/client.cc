@@ -62,15 +62,17 @@ Result<std::unique_ptr<RpcClient>> RpcClient::Create(Reactor& reactor, Options o
   if (options.connections == 0) {
     return Fail(ErrorCode::kInvalidArgument, "an RPC client needs at least one connection");
   }
-  MC_TRY_ASSIGN(const SocketAddress address, ResolveAddress(options.host, options.port));
-  return std::unique_ptr<RpcClient>(new RpcClient(reactor, std::move(options), address));
+  auto addresses = PeerAddresses::Create(options.host, options.port, options.lookup);
+  MC_TRY(addresses->WaitUntilKnown(SteadyClock::Get().Now() + options.connect_timeout));
+  return std::unique_ptr<RpcClient>(
+      new RpcClient(reactor, std::move(options), std::move(addresses)));
 }
 
-RpcClient::RpcClient(Reactor& reactor, Options options, SocketAddress address)
+RpcClient::RpcClient(Reactor& reactor, Options options, std::shared_ptr<PeerAddresses> addresses)
     : reactor_(reactor),
       options_(std::move(options)),
-      address_(address),
-      name_(address.ToString()),
+      addresses_(std::move(addresses)),
+      name_(addresses_->Describe()),
       backoff_(std::make_shared<Backoff>(options_.backoff_first, options_.backoff_most)),
       connections_(options_.connections) {}
 
@@ -164,22 +166,35 @@ Result<std::shared_ptr<Connection>> RpcClient::Acquire() {
   if (auto refusal = backoff_->Refusal(SteadyClock::Get().Now())) {
     return std::unexpected(*std::move(refusal));
   }
-  auto fresh = std::make_shared<Connection>(
-      reactor_,
-      Connection::Options{.address = address_,
-                          .name = name_,
-                          .hello = {.features = options_.features,
-                                    .token = options_.token,
-                                    .software = options_.software},
-                          .welcome_timeout = options_.connect_timeout,
-                          .max_queued_bytes = options_.max_queued_bytes},
-      backoff_);
-  if (auto dialled = fresh->Dial(); !dialled) {
-    backoff_->OnFailure(dialled.error(), SteadyClock::Get().Now());
-    return std::unexpected(std::move(dialled).error());
-  }
+  MC_TRY_ASSIGN(std::shared_ptr<Connection> fresh, Dial());
   lost = std::exchange(place, fresh);
   return fresh;
+}
+
+Result<std::shared_ptr<Connection>> RpcClient::Dial() {
+  for (;;) {
+    MC_TRY_ASSIGN(const auto choice, addresses_->Next());
+    MC_CHECK(choice.has_value());  // Create() waited for the first lookup.
+    auto fresh = std::make_shared<Connection>(
+        reactor_,
+        Connection::Options{.addresses = addresses_,
+                            .choice = *choice,
+                            .name = addresses_->Describe(choice->address),
+                            .hello = {.features = options_.features,
+                                      .token = options_.token,
+                                      .software = options_.software},
+                            .welcome_timeout = options_.connect_timeout,
+                            .max_queued_bytes = options_.max_queued_bytes},
+        backoff_);
+    auto dialled = fresh->Dial();
+    if (dialled) {
+      return fresh;
+    }
+    if (addresses_->OnFailure(*choice)) {
+      backoff_->OnFailure(dialled.error(), SteadyClock::Get().Now());
+      return std::unexpected(std::move(dialled).error());
+    }
+  }
 }
 
 Result<std::shared_ptr<Connection>> RpcClient::Post(

@@ -6,8 +6,10 @@
 //   MC_TRY(client->Call(kEcho, body, now + 1s, reply));    // Then reply.body().
 //
 // A connection is dialled by the first call that needs it, and again by the next call after it was
-// lost; while the server cannot be reached, calls fail at once between attempts (backoff_*). A call
-// whose connection is lost fails with kUnavailable and is not repeated: it may have been served.
+// lost. Each dial takes the next of the server's addresses until one is reached; when none could
+// be, calls fail at once between attempts (backoff_*), and the name is looked up anew meanwhile. A
+// call whose connection is lost fails with kUnavailable and is not repeated: it may have been
+// served.
 //
 // Thread-safety: any method from any thread, but Call and Stop not from a callback or a handler.
 // Ownership:     borrows the reactor, which must run and outlive it.
@@ -53,7 +55,8 @@ class RpcClient {
     std::string software = "mooncake";
     std::uint64_t features = 0;
     std::size_t connections = 1;
-    Duration connect_timeout = std::chrono::seconds(5);  // Until the server's welcome.
+    Duration connect_timeout = std::chrono::seconds(5);  // Until the server's welcome, by address.
+    NameLookup lookup = ResolveAddresses;                // Of the host; for tests.
     Duration spin = kDefaultSpin;                        // Before a waiting caller sleeps.
     Duration backoff_first = std::chrono::milliseconds(10);
     Duration backoff_most = std::chrono::seconds(1);
@@ -75,9 +78,9 @@ class RpcClient {
     std::shared_ptr<Call> call_;
   };
 
-  // Resolves the host (which may block), and dials nothing yet.
+  // Resolves the host (which may block, up to connect_timeout), and dials nothing yet.
   //
-  // Errors: kDns, kInvalidArgument.
+  // Errors: kDns, kTimeout, kInvalidArgument.
   [[nodiscard]] static Result<std::unique_ptr<RpcClient>> Create(Reactor& reactor, Options options);
   ~RpcClient();  // Stops.
   RpcClient(const RpcClient&) = delete;
@@ -99,8 +102,9 @@ class RpcClient {
   void Stop();
 
  private:
-  RpcClient(Reactor& reactor, Options options, SocketAddress address);
+  RpcClient(Reactor& reactor, Options options, std::shared_ptr<PeerAddresses> addresses);
   [[nodiscard]] Result<std::shared_ptr<Connection>> Acquire();
+  [[nodiscard]] Result<std::shared_ptr<Connection>> Dial();
   // Finds a connection, dials if need be, and posts; `before` hears of each connection that is
   // tried.
   [[nodiscard]] Result<std::shared_ptr<Connection>> Post(
@@ -110,7 +114,7 @@ class RpcClient {
 
   Reactor& reactor_;
   const Options options_;
-  const SocketAddress address_;
+  const std::shared_ptr<PeerAddresses> addresses_;
   const std::string name_;
   const std::shared_ptr<Backoff> backoff_;
   std::atomic<std::uint32_t> next_{0};

@@ -54,7 +54,7 @@ Connection::~Connection() {
 }
 
 Result<void> Connection::Dial() {
-  auto fd = SocketConnect(options_.address);
+  auto fd = SocketConnect(options_.choice.address);
   if (!fd) {
     return std::unexpected(
         Error{fd.error().code, fmt::format("{}: {}", options_.name, fd.error().message)});
@@ -155,12 +155,30 @@ void Connection::TakeQueued() {
 Result<LaneDriver::Progress> Connection::Drive(int fd) {
   const std::uint64_t expected_before = unanswered_;
   TakeQueued();
-  MC_TRY_ASSIGN(Progress progress, Send(fd));
-  if (progress == Progress::kMoved && expected_before == 0 && welcome_) {
-    return progress;  // No answer can be here yet; the caller comes back.
+  Result<Progress> sent = Send(fd);
+  if (!sent) {
+    MC_TRY(ReceiveTheLast(fd));
+    return std::unexpected(std::move(sent).error());
+  }
+  if (*sent == Progress::kMoved && expected_before == 0 && welcome_) {
+    return sent;  // No answer can be here yet; the caller comes back.
   }
   MC_TRY_ASSIGN(const Progress received, Receive(fd));
-  return received == Progress::kMoved ? received : progress;
+  return received == Progress::kMoved ? received : *sent;
+}
+
+Result<void> Connection::ReceiveTheLast(int fd) {
+  for (;;) {
+    const Result<Progress> received = Receive(fd);
+    if (received && *received == Progress::kMoved) {
+      continue;
+    }
+    // That the connection is lost is known, and better said by who met it first.
+    if (!received && received.error().code != ErrorCode::kUnavailable) {
+      return std::unexpected(received.error());
+    }
+    return {};
+  }
 }
 
 Result<LaneDriver::Progress> Connection::Send(int fd) {
@@ -248,6 +266,7 @@ Result<void> Connection::TakeWelcome(const Frame& frame) {
   }
   welcome_ = true;
   reactor_.CancelTimer(welcome_timer_);
+  options_.addresses->OnSuccess(options_.choice);
   backoff_->OnWelcome();
   return {};
 }
@@ -272,7 +291,8 @@ bool Connection::WantsWrite() {
 }
 
 void Connection::OnClosed(const Error& why) {
-  if (!welcome_ && why.code != ErrorCode::kCancelled) {
+  if (!welcome_ && why.code != ErrorCode::kCancelled &&
+      options_.addresses->OnFailure(options_.choice)) {
     backoff_->OnFailure(why, SteadyClock::Get().Now());
   }
   std::vector<PendingCall*> calls;

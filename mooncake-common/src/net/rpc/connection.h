@@ -17,6 +17,7 @@
 #include "mooncake-common/src/concurrency/mutex.h"
 #include "mooncake-common/src/concurrency/parking.h"
 #include "mooncake-common/src/net/lane.h"
+#include "mooncake-common/src/net/peer_addresses.h"
 #include "mooncake-common/src/net/rpc/byte_buffer.h"
 #include "mooncake-common/src/net/rpc/frame.h"
 #include "mooncake-common/src/net/rpc/hello.h"
@@ -33,7 +34,8 @@ struct PendingCall {
   void (*on_ended)(PendingCall& call) = nullptr;
 };
 
-// How long to leave a server alone that could not be reached. Shared by a client's connections.
+// How long to leave a server alone that could not be reached at any address. Shared by a client's
+// connections.
 //
 // Thread-safety: any thread.
 class Backoff {
@@ -57,8 +59,9 @@ class Backoff {
 class Connection final : public LaneDriver, public std::enable_shared_from_this<Connection> {
  public:
   struct Options {
-    SocketAddress address;
-    std::string name;  // Of the server, for messages.
+    std::shared_ptr<PeerAddresses> addresses;  // Of the server; hears what became of
+    PeerAddresses::Choice choice;              // the one that is dialled.
+    std::string name;                          // Of the server, for messages.
     Hello hello;
     Duration welcome_timeout{};
     std::size_t max_queued_bytes = 0;
@@ -98,6 +101,9 @@ class Connection final : public LaneDriver, public std::enable_shared_from_this<
   void TakeQueued();
   Result<Progress> Send(int fd);
   Result<Progress> Receive(int fd);
+  // Once sending has failed: takes what had arrived before, answers as well as a refusal in words,
+  // which is then the error.
+  Result<void> ReceiveTheLast(int fd);
   Result<void> TakeFrame(const Frame& frame);
   Result<void> TakeWelcome(const Frame& frame);
   PendingCall* Take(std::uint64_t id) MC_REQUIRES(mutex_);

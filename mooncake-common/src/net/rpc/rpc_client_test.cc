@@ -1,0 +1,247 @@
+// The client against servers that are at some of their addresses, move, or leave in the middle.
+#include <gtest/gtest.h>
+#include <poll.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <memory>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "mooncake-common/src/concurrency/parking.h"
+#include "mooncake-common/src/net/rpc/client.h"
+#include "mooncake-common/src/net/rpc/frame.h"
+#include "mooncake-common/src/net/rpc/hello.h"
+#include "mooncake-common/src/net/rpc/server.h"
+#include "mooncake-common/src/net/socket.h"
+
+namespace mooncake::rpc {
+namespace {
+
+constexpr std::uint16_t kEcho = 1;
+
+Instant Soon() { return SteadyClock::Get().Now() + std::chrono::seconds(60); }
+
+std::unique_ptr<RpcServer> StartServer() {
+  auto server = std::make_unique<RpcServer>(RpcServer::Options{.host = "127.0.0.1"});
+  server->Register(kEcho,
+                   [](auto body, ReplyWriter& reply, const PeerInfo&) { reply.Append(body); });
+  EXPECT_TRUE(server->Start().has_value());
+  return server;
+}
+
+// An address that refuses connections for as long as it lives: bound, and nobody listens.
+class RefusingAddress {
+ public:
+  RefusingAddress() : fd_(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+    const SocketAddress any = ResolveAddress("127.0.0.1", 0).value();
+    EXPECT_EQ(bind(fd_.get(), reinterpret_cast<const sockaddr*>(&any.storage), any.length_bytes),
+              0);
+  }
+  [[nodiscard]] SocketAddress address() const {
+    return ResolveAddress("127.0.0.1", LocalPort(fd_.get()).value()).value();
+  }
+
+ private:
+  const UniqueFd fd_;
+};
+
+SocketAddress AddressOf(const RpcServer& server) {
+  return ResolveAddress("127.0.0.1", server.port()).value();
+}
+
+class RpcClientTest : public testing::Test {
+ protected:
+  void SetUp() override { ASSERT_TRUE(reactor_.Start().has_value()); }
+  // Calls until one is served; returns how many failed before.
+  static int CallUntilServed(RpcClient& client) {
+    RpcReply reply;
+    const Instant limit = Soon();
+    for (int failed = 0; SteadyClock::Get().Now() < limit; ++failed) {
+      const auto called = client.Call(kEcho, {}, Soon(), reply);
+      if (called) {
+        return failed;
+      }
+      EXPECT_EQ(called.error().code, ErrorCode::kUnavailable) << called.error().ToString();
+      std::this_thread::yield();
+    }
+    ADD_FAILURE() << "never served";
+    return -1;
+  }
+  Reactor reactor_;
+};
+
+TEST_F(RpcClientTest, TriesEveryAddressOfANameWithoutPausesBetween) {
+  const auto server = StartServer();
+  const RefusingAddress refusing;
+  const auto client =
+      RpcClient::Create(
+          reactor_, {.host = "master",
+                     .port = 1,
+                     .lookup = [&](const std::string&, std::uint16_t) -> Result<Addresses> {
+                       return Addresses{refusing.address(), refusing.address(), AddressOf(*server)};
+                     },
+                     .backoff_first = std::chrono::hours(1),
+                     .backoff_most = std::chrono::hours(1)})
+          .value();
+  EXPECT_LE(CallUntilServed(*client), 2) << "one for each address that refuses";
+  EXPECT_EQ(CallUntilServed(*client), 0);
+}
+
+TEST_F(RpcClientTest, FindsAServerThatHasMoved) {
+  auto server = StartServer();
+  std::atomic<int> asked{0};
+  Mutex mutex;
+  SocketAddress current = AddressOf(*server);
+  const auto client =
+      RpcClient::Create(reactor_,
+                        {.host = "master",
+                         .port = 1,
+                         .lookup = [&](const std::string&, std::uint16_t) -> Result<Addresses> {
+                           ++asked;
+                           const MutexLock lock(mutex);
+                           return Addresses{current};
+                         }})
+          .value();
+  EXPECT_EQ(CallUntilServed(*client), 0);
+  EXPECT_EQ(asked, 1);
+  const auto next = StartServer();
+  {
+    const MutexLock lock(mutex);
+    current = AddressOf(*next);
+  }
+  server->Stop();
+  (void)CallUntilServed(*client);
+  EXPECT_GE(asked, 2);
+  EXPECT_EQ(next->stats().requests, 1U);
+}
+
+// A server made of bare bytes, which the test drives.
+class RawServer {
+ public:
+  [[nodiscard]] std::uint16_t port() const { return LocalPort(listener_.get()).value(); }
+  void Accept() {
+    const Instant limit = Soon();
+    while (!peer_) {
+      ASSERT_LT(SteadyClock::Get().Now(), limit);
+      Await(listener_.get(), POLLIN);
+      peer_ = SocketAccept(listener_.get(), nullptr).value();
+    }
+  }
+  void Send(const FrameHeader& header, std::span<const std::byte> body) {
+    std::vector<std::byte> bytes(FrameBytes(body.size()));
+    FrameHeader full = header;
+    full.body_bytes = static_cast<std::uint32_t>(body.size());
+    EncodeFrameHeader(full, std::span(bytes).first<kFrameHeaderBytes>());
+    std::ranges::copy(body, bytes.begin() + kFrameHeaderBytes);
+    ASSERT_EQ(SocketWrite(peer_.get(), std::span<const std::byte>(bytes)).bytes, bytes.size());
+  }
+  FrameHeader Read() {
+    for (;;) {
+      const auto frame = DecodeFrame(got_);
+      EXPECT_TRUE(frame.has_value());
+      if (frame->bytes > 0) {
+        const FrameHeader header = frame->header;
+        got_.erase(got_.begin(), got_.begin() + static_cast<std::ptrdiff_t>(frame->bytes));
+        return header;
+      }
+      Await(peer_.get(), POLLIN);
+      std::array<std::byte, 4096> part{};
+      const IoOutcome read = SocketRead(peer_.get(), part);
+      EXPECT_NE(read.kind, IoOutcome::Kind::kClosed);
+      got_.insert(got_.end(), part.begin(), part.begin() + static_cast<std::ptrdiff_t>(read.bytes));
+    }
+  }
+  void Reset() {
+    const linger none{.l_onoff = 1, .l_linger = 0};
+    ASSERT_EQ(setsockopt(peer_.get(), SOL_SOCKET, SO_LINGER, &none, sizeof none), 0);
+    peer_.Reset();
+  }
+
+ private:
+  static void Await(int fd, short events) {
+    pollfd wait{.fd = fd, .events = events, .revents = 0};
+    ASSERT_EQ(poll(&wait, 1, 60'000), 1);
+  }
+  const UniqueFd listener_ = SocketListen("127.0.0.1", 0).value();
+  UniqueFd peer_;
+  std::vector<std::byte> got_;
+};
+
+struct Outcome {
+  Event ended;
+  std::optional<Error> error;
+  RpcClient::Callback Callback() {
+    return [this](Result<std::span<const std::byte>> reply) {
+      if (!reply) {
+        error = reply.error();
+      }
+      ended.Notify();
+    };
+  }
+};
+
+// Goal: what a server has answered before it goes is heard, also by a client that notices its end
+// by sending. Method: the reactor stands still while the answer and the reset arrive, so that the
+// next call's thread meets them when it sends.
+TEST_F(RpcClientTest, HearsAnswersThatArrivedBeforeASendFailed) {
+  RawServer server;
+  const auto client =
+      RpcClient::Create(reactor_, {.host = "127.0.0.1", .port = server.port()}).value();
+  Outcome first;
+  client->Start(kEcho, {}, Soon(), first.Callback());
+  server.Accept();
+  ASSERT_EQ(server.Read().method, kHelloMethod);
+  server.Send({.method = kHelloMethod, .flags = FrameFlags::kReply},
+              EncodeWelcome({.version = 1, .software = "raw"}));
+  const FrameHeader request = server.Read();
+
+  Event standing;
+  Event go_on;
+  reactor_.Post([&] {
+    standing.Notify();
+    (void)go_on.Wait(Soon());
+  });
+  ASSERT_TRUE(standing.Wait(Soon()));
+  server.Send({.method = kEcho, .flags = FrameFlags::kReply, .id = request.id}, {});
+  server.Reset();
+  Outcome second;
+  client->Start(kEcho, {}, Soon(), second.Callback());
+  go_on.Notify();
+  ASSERT_TRUE(first.ended.Wait(Soon()));
+  ASSERT_TRUE(second.ended.Wait(Soon()));
+  EXPECT_FALSE(first.error.has_value()) << first.error->ToString();
+  ASSERT_TRUE(second.error.has_value());
+  EXPECT_EQ(second.error->code, ErrorCode::kUnavailable);
+}
+
+TEST_F(RpcClientTest, HearsARefusalInWordsThatCameBeforeTheEnd) {
+  RawServer server;
+  const auto client =
+      RpcClient::Create(reactor_, {.host = "127.0.0.1", .port = server.port()}).value();
+  Event standing;
+  Event go_on;
+  reactor_.Post([&] {
+    standing.Notify();
+    (void)go_on.Wait(Soon());
+  });
+  ASSERT_TRUE(standing.Wait(Soon()));
+  Outcome call;
+  client->Start(kEcho, {}, Soon(), call.Callback());  // Connected by the kernel, hello unsent.
+  server.Accept();
+  server.Send({.method = kHelloMethod, .flags = FrameFlags::kReply},
+              EncodeWelcome({.software = "raw",
+                             .refusal = Error{ErrorCode::kPermissionDenied, "wrong token"}}));
+  server.Reset();
+  go_on.Notify();
+  ASSERT_TRUE(call.ended.Wait(Soon()));
+  ASSERT_TRUE(call.error.has_value());
+  EXPECT_EQ(call.error->code, ErrorCode::kPermissionDenied) << call.error->ToString();
+}
+
+}  // namespace
+}  // namespace mooncake::rpc
