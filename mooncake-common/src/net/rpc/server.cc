@@ -34,6 +34,8 @@ std::string_view RpcCloseName(RpcClose reason) {
       return "wrong token";
     case RpcClose::kServerStopped:
       return "server stopped";
+    case RpcClose::kMadeRoom:
+      return "made room for another";
     case RpcClose::kCount:
       break;
   }
@@ -108,6 +110,7 @@ class RpcServer::Impl {
                          .open = shared_.open.load(),
                          .requests = shared_.requests.load(),
                          .unknown_methods = shared_.unknown_methods.load(),
+                         .thrown = shared_.thrown.load(),
                          .pauses = shared_.pauses.load()};
     for (std::size_t i = 0; i < stats.closed.size(); ++i) {
       stats.closed[i] = shared_.closed[i].load();
@@ -127,6 +130,7 @@ class RpcServer::Impl {
         empty.Notify();
       }
     }
+    SessionOrder order;  // Outlives the sessions, which leave it when they close.
     std::unordered_map<std::uint64_t, std::unique_ptr<Session>> sessions;
     std::vector<std::uint64_t> closed;  // To be erased once no callback of theirs is running.
     bool draining = false;
@@ -165,9 +169,14 @@ class RpcServer::Impl {
     if (loop.draining) {
       return;
     }
+    const std::size_t share = std::max<std::size_t>(
+        std::max<std::size_t>(options_.max_connections, 1) / loops_.size(), 1);
+    while (loop.order.size() >= share) {
+      loop.order.LongestSilent().Close(RpcClose::kMadeRoom);
+    }
     const std::uint64_t id = peer.connection;
     auto session = std::make_unique<Session>(loop.reactor, std::move(fd), std::move(peer), shared_,
-                                             [&loop](Session& closed) {
+                                             loop.order, [&loop](Session& closed) {
                                                loop.closed.push_back(closed.peer().connection);
                                                if (loop.closed.size() == 1) {
                                                  loop.reactor.Post([&loop] { loop.EraseClosed(); });

@@ -49,7 +49,7 @@ class ReplyWriter {
 };
 
 // `body` starts at a multiple of 8 bytes in memory, and lives for the call. Must not block: all
-// peers of the thread wait meanwhile.
+// peers of the thread wait meanwhile. One that throws has answered kInternal.
 using RpcHandler =
     std::function<void(std::span<const std::byte> body, ReplyWriter& reply, const PeerInfo& peer)>;
 
@@ -63,6 +63,7 @@ enum class RpcClose : std::uint8_t {
   kVersionMismatch,
   kWrongToken,
   kServerStopped,
+  kMadeRoom,  // Too many connections, and it had been silent for longest.
   kCount,
 };
 [[nodiscard]] std::string_view RpcCloseName(RpcClose reason);
@@ -72,6 +73,7 @@ struct RpcServerStats {
   std::uint64_t open = 0;
   std::uint64_t requests = 0;
   std::uint64_t unknown_methods = 0;
+  std::uint64_t thrown = 0;  // Requests whose handler threw; answered with kInternal.
   std::uint64_t pauses = 0;  // How often a peer was not read because it did not read.
   std::array<std::uint64_t, static_cast<std::size_t>(RpcClose::kCount)> closed{};
 
@@ -89,6 +91,9 @@ class RpcServer {
     std::string software = "mooncake";
     std::uint64_t features = 0;
     std::size_t threads = 1;
+    // With more than this, shared evenly by the threads, a new one takes the place of the longest
+    // silent: of one that has not said hello, or else of any.
+    std::size_t max_connections = 16384;
     // A peer with more unread answers than this is not served until it reads.
     std::size_t max_unread_bytes = std::size_t{64} << 20;
     Duration hello_timeout = std::chrono::seconds(5);

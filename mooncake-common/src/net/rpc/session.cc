@@ -3,6 +3,8 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <exception>
+#include <string>
 #include <utility>
 
 #include "mooncake-common/src/base/log.h"
@@ -25,11 +27,13 @@ void ReplyWriter::Fail(const Error& error) {
 }
 
 Session::Session(Reactor& reactor, UniqueFd fd, PeerInfo peer, ServerShared& shared,
-                 std::function<void(Session&)> on_closed)
+                 SessionOrder& order, std::function<void(Session&)> on_closed)
     : reactor_(reactor),
       fd_(std::move(fd)),
       peer_(std::move(peer)),
       shared_(shared),
+      order_(order),
+      place_(order.strangers.insert(order.strangers.end(), this)),
       on_closed_(std::move(on_closed)) {
   SetKeepAlive(fd_.get());
   shared_.accepted.fetch_add(1, std::memory_order_relaxed);
@@ -65,11 +69,15 @@ void Session::Close(RpcClose reason) {
   reactor_.Unwatch(watch_);
   reactor_.CancelTimer(hello_timer_);
   fd_.Reset();
+  (greeted_ ? order_.known : order_.strangers).erase(place_);
   shared_.open.fetch_sub(1, std::memory_order_relaxed);
   shared_.closed[static_cast<std::size_t>(reason)].fetch_add(1, std::memory_order_relaxed);
   if (reason != RpcClose::kPeerClosed && reason != RpcClose::kServerStopped) {
-    MC_LOG_WARNING("rpc: closed the connection of {} ({}): {}", peer_.address, peer_.software,
-                   RpcCloseName(reason));
+    LogFold& fold = shared_.folds[static_cast<std::size_t>(reason)];
+    if (const auto times = fold.Admit(SteadyClock::Get().Now())) {
+      MC_LOG_WARNING("rpc: closed the connection of {} ({}): {} ({} times)", peer_.address,
+                     peer_.software, RpcCloseName(reason), times);
+    }
   }
   on_closed_(*this);
 }
@@ -107,6 +115,8 @@ void Session::ReadBurst() {
       return;
     }
     in_.Commit(outcome.bytes);
+    std::list<Session*>& alike = greeted_ ? order_.known : order_.strangers;
+    alike.splice(alike.end(), alike, place_);
     Process();
     if (!fd_ || outcome.bytes < room.size()) {
       return;  // The socket is empty, most likely; if not, epoll says so.
@@ -177,6 +187,7 @@ bool Session::Greet(const Frame& frame) {
     return true;
   }
   greeted_ = true;
+  order_.known.splice(order_.known.end(), order_.strangers, place_);
   reactor_.CancelTimer(hello_timer_);
   return true;
 }
@@ -189,7 +200,7 @@ void Session::Answer(const Frame& frame) {
   ReplyWriter reply(out_, begin + kFrameHeaderBytes);
   const std::uint16_t method = frame.header.method;
   if (method < shared_.handlers.size() && shared_.handlers[method]) {
-    shared_.handlers[method](frame.body, reply, peer_);
+    Handle(shared_.handlers[method], frame, reply);
   } else {
     shared_.unknown_methods.fetch_add(1, std::memory_order_relaxed);
     reply.Fail({ErrorCode::kNotSupported,
@@ -206,6 +217,24 @@ void Session::Answer(const Frame& frame) {
                .flags = reply.failed_ ? FrameFlags::kError : FrameFlags::kReply,
                .id = frame.header.id},
               begin);
+}
+
+// A handler that throws (no memory for its answer, a library that does) has not answered: its
+// caller hears so, and the server goes on.
+void Session::Handle(const RpcHandler& handler, const Frame& frame, ReplyWriter& reply) {
+  std::string what;
+  try {
+    handler(frame.body, reply, peer_);
+    return;
+  } catch (const std::exception& exception) {
+    what = exception.what();
+  } catch (...) {
+    what = "something that is no std::exception";
+  }
+  shared_.thrown.fetch_add(1, std::memory_order_relaxed);
+  MC_LOG_ERROR("rpc: the handler of method {} threw: {}", frame.header.method, what);
+  reply.Fail({ErrorCode::kInternal, fmt::format("\"{}\" failed while answering method {}: {}",
+                                                shared_.ours.software, frame.header.method, what)});
 }
 
 void Session::Reply(const FrameHeader& header, std::span<const std::byte> body) {

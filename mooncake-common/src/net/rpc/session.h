@@ -3,14 +3,17 @@
 // Thread-safety: none; everything runs on its reactor's thread.
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <cstdint>
 #include <functional>
+#include <list>
 #include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
+#include "mooncake-common/src/base/log_fold.h"
 #include "mooncake-common/src/net/reactor.h"
 #include "mooncake-common/src/net/rpc/byte_buffer.h"
 #include "mooncake-common/src/net/rpc/frame.h"
@@ -31,15 +34,32 @@ struct ServerShared {
   std::atomic<std::uint64_t> open{0};
   std::atomic<std::uint64_t> requests{0};
   std::atomic<std::uint64_t> unknown_methods{0};
+  std::atomic<std::uint64_t> thrown{0};
   std::atomic<std::uint64_t> pauses{0};
   std::array<std::atomic<std::uint64_t>, static_cast<std::size_t>(RpcClose::kCount)> closed{};
+  std::array<LogFold, static_cast<std::size_t>(RpcClose::kCount)> folds;  // Of their lines.
+};
+
+class Session;
+
+// The open sessions of a thread, in the order in which they were last heard, the longest silent
+// first; those that have not said hello yet apart.
+struct SessionOrder {
+  std::list<Session*> strangers;
+  std::list<Session*> known;
+
+  [[nodiscard]] std::size_t size() const { return strangers.size() + known.size(); }
+  // Only when there is one.
+  [[nodiscard]] Session& LongestSilent() const {
+    return strangers.empty() ? *known.front() : *strangers.front();
+  }
 };
 
 class Session {
  public:
   // `on_closed` is called once, perhaps from within a callback of the session: it must not destroy
   // the session at once.
-  Session(Reactor& reactor, UniqueFd fd, PeerInfo peer, ServerShared& shared,
+  Session(Reactor& reactor, UniqueFd fd, PeerInfo peer, ServerShared& shared, SessionOrder& order,
           std::function<void(Session&)> on_closed);
   ~Session();
   Session(const Session&) = delete;
@@ -64,6 +84,7 @@ class Session {
   // Returns false if the session ended.
   bool Greet(const Frame& frame);
   void Answer(const Frame& frame);
+  void Handle(const RpcHandler& handler, const Frame& frame, ReplyWriter& reply);
   void Reply(const FrameHeader& header, std::span<const std::byte> body);
   void FinishReply(FrameHeader header, std::size_t begin);
   void Flush();
@@ -75,6 +96,8 @@ class Session {
   UniqueFd fd_;
   PeerInfo peer_;
   ServerShared& shared_;
+  SessionOrder& order_;
+  std::list<Session*>::iterator place_;
   std::function<void(Session&)> on_closed_;
   WatchId watch_ = WatchId::kNone;
   TimerId hello_timer_ = TimerId::kNone;
