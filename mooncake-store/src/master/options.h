@@ -12,6 +12,8 @@
 namespace mooncake::store {
 
 enum class AllocationStrategy : std::uint8_t { kRandom, kFreeRatioFirst, kLocalFirst };
+// The hit-density index, which learns what returns (eviction/hdi); least recently used.
+enum class EvictionPolicyKind : std::uint8_t { kHdi, kLru };
 
 // Defaults are those of the published master's flags.
 struct MasterOptions {

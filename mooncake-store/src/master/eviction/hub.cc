@@ -31,6 +31,9 @@ class EvictionHub::Guard final : public SlotGuard {
     return false;
   }
 
+  std::int64_t now_ns() const override { return now_ns_; }
+  std::int64_t BoundUntilNs(Slot slot) override { return slots_.At(slot).protected_until_ns; }
+
   std::int64_t earliest_ns = kForever;
 
  private:

@@ -68,6 +68,10 @@ class LeaseGuard final : public SlotGuard {
     ++asked;
     return twin_.Find(slot)->leased_until <= now_;
   }
+  std::int64_t now_ns() const override { return static_cast<std::int64_t>(now_); }
+  std::int64_t BoundUntilNs(Slot slot) override {
+    return static_cast<std::int64_t>(twin_.Find(slot)->leased_until);
+  }
   int asked = 0;
 
  private:

@@ -58,6 +58,7 @@ struct ChainEvent {
   std::uint64_t chain_id = 0;
   std::uint32_t position = 0;  // Of keys[0] in the call.
   std::uint32_t total = 0;     // Keys of the call; at least position + keys.size().
+  bool again = false;          // The client reads what it has just looked up: no second use.
   std::span<const ChainKey> keys;
 };
 
@@ -79,6 +80,10 @@ struct PutEvent {
 class SlotGuard {
  public:
   [[nodiscard]] virtual bool MayGo(Slot slot) = 0;
+  // The present, and until when an object may not go; of those being written: the end of time. In
+  // nanoseconds of the master's clock. Only for comparing them: a policy's own clock is the events.
+  [[nodiscard]] virtual std::int64_t now_ns() const = 0;
+  [[nodiscard]] virtual std::int64_t BoundUntilNs(Slot slot) = 0;
 
  protected:
   ~SlotGuard() = default;

@@ -53,6 +53,16 @@ class SlotArray {
     }
   }
 
+  // Calls visit(slot, value) for all values of chunks in use, in slot order, those of T{} too.
+  template <typename Visit>
+  void ForEach(Visit visit) {
+    for (std::size_t chunk = 0; chunk < chunks_.size(); ++chunk) {
+      for (std::size_t at = 0; at < chunks_[chunk].values.size(); ++at) {
+        visit(static_cast<Slot>(chunk * kChunkSlots + at), chunks_[chunk].values[at]);
+      }
+    }
+  }
+
  private:
   static constexpr std::size_t kChunkSlots = 4096;
   struct Chunk {
