@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <deque>
+#include <memory>
 #include <string>
 #include <thread>
 #include <utility>
@@ -23,34 +24,38 @@ Addresses Of(std::initializer_list<const char*> numbers) {
   return addresses;
 }
 
-// A name server that answers by a script, and fails when it is at its end.
+// A name server that answers by a script, and fails when it is at its end. Lookups run in threads
+// that nobody joins, some of them longer than the test: they share the script.
 class NameServer {
  public:
   void Add(Result<Addresses> answer) {
-    const MutexLock lock(mutex_);
-    answers_.push_back(std::move(answer));
+    const MutexLock lock(script_->mutex);
+    script_->answers.push_back(std::move(answer));
   }
   NameLookup Lookup() {
-    return [this](const std::string&, std::uint16_t) -> Result<Addresses> {
-      const MutexLock lock(mutex_);
-      ++asked_;
-      if (answers_.empty()) {
+    return [script = script_](const std::string&, std::uint16_t) -> Result<Addresses> {
+      const MutexLock lock(script->mutex);
+      ++script->asked;
+      if (script->answers.empty()) {
         return Fail(ErrorCode::kDns, "the name server is down");
       }
-      Result<Addresses> answer = std::move(answers_.front());
-      answers_.pop_front();
+      Result<Addresses> answer = std::move(script->answers.front());
+      script->answers.pop_front();
       return answer;
     };
   }
   int asked() {
-    const MutexLock lock(mutex_);
-    return asked_;
+    const MutexLock lock(script_->mutex);
+    return script_->asked;
   }
 
  private:
-  Mutex mutex_;
-  std::deque<Result<Addresses>> answers_ MC_GUARDED_BY(mutex_);
-  int asked_ MC_GUARDED_BY(mutex_) = 0;
+  struct Script {
+    Mutex mutex;
+    std::deque<Result<Addresses>> answers MC_GUARDED_BY(mutex);
+    int asked MC_GUARDED_BY(mutex) = 0;
+  };
+  const std::shared_ptr<Script> script_ = std::make_shared<Script>();
 };
 
 PeerAddresses::Choice Next(PeerAddresses& peer) { return peer.Next().value().value(); }
@@ -144,16 +149,16 @@ TEST(PeerAddresses, AFailedFirstLookupIsToldOnceAndThenTriedAgain) {
 }
 
 TEST(PeerAddresses, NobodyWaitsForASlowNameServer) {
-  Event answer;
+  const auto answer = std::make_shared<Event>();
   const auto peer = PeerAddresses::Create(
-      "slow", 4000, [&](const std::string&, std::uint16_t) -> Result<Addresses> {
-        (void)answer.Wait(Soon());
+      "slow", 4000, [answer](const std::string&, std::uint16_t) -> Result<Addresses> {
+        (void)answer->Wait(Soon());
         return Of({"10.0.0.1"});
       });
   Ended ended(*peer);
   EXPECT_FALSE(peer->Next().value().has_value());
   EXPECT_EQ(peer->WaitUntilKnown(Instant{}).error().code, ErrorCode::kTimeout);
-  answer.Notify();
+  answer->Notify();
   ended.Await(1);
   EXPECT_EQ(Text(Next(*peer)), "10.0.0.1:4000");
 }

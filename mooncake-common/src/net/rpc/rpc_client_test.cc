@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <array>
-#include <atomic>
 #include <memory>
 #include <optional>
 #include <string>
@@ -80,13 +79,14 @@ TEST_F(RpcClientTest, TriesEveryAddressOfANameWithoutPausesBetween) {
   const RefusingAddress refusing;
   const auto client =
       RpcClient::Create(
-          reactor_, {.host = "master",
-                     .port = 1,
-                     .lookup = [&](const std::string&, std::uint16_t) -> Result<Addresses> {
-                       return Addresses{refusing.address(), refusing.address(), AddressOf(*server)};
-                     },
-                     .backoff_first = std::chrono::hours(1),
-                     .backoff_most = std::chrono::hours(1)})
+          reactor_,
+          {.host = "master",
+           .port = 1,
+           .lookup =
+               [addresses = Addresses{refusing.address(), refusing.address(), AddressOf(*server)}](
+                   const std::string&, std::uint16_t) -> Result<Addresses> { return addresses; },
+           .backoff_first = std::chrono::hours(1),
+           .backoff_most = std::chrono::hours(1)})
           .value();
   EXPECT_LE(CallUntilServed(*client), 2) << "one for each address that refuses";
   EXPECT_EQ(CallUntilServed(*client), 0);
@@ -94,29 +94,40 @@ TEST_F(RpcClientTest, TriesEveryAddressOfANameWithoutPausesBetween) {
 
 TEST_F(RpcClientTest, FindsAServerThatHasMoved) {
   auto server = StartServer();
-  std::atomic<int> asked{0};
-  Mutex mutex;
-  SocketAddress current = AddressOf(*server);
+  struct Name {  // Shared, because nobody joins the thread of a lookup.
+    Mutex mutex;
+    SocketAddress address MC_GUARDED_BY(mutex);
+    int asked MC_GUARDED_BY(mutex) = 0;
+  };
+  const auto name = std::make_shared<Name>();
+  {
+    const MutexLock lock(name->mutex);
+    name->address = AddressOf(*server);
+  }
+  const auto asked = [&] {
+    const MutexLock lock(name->mutex);
+    return name->asked;
+  };
   const auto client =
       RpcClient::Create(reactor_,
                         {.host = "master",
                          .port = 1,
-                         .lookup = [&](const std::string&, std::uint16_t) -> Result<Addresses> {
-                           ++asked;
-                           const MutexLock lock(mutex);
-                           return Addresses{current};
+                         .lookup = [name](const std::string&, std::uint16_t) -> Result<Addresses> {
+                           const MutexLock lock(name->mutex);
+                           ++name->asked;
+                           return Addresses{name->address};
                          }})
           .value();
   EXPECT_EQ(CallUntilServed(*client), 0);
-  EXPECT_EQ(asked, 1);
+  EXPECT_EQ(asked(), 1);
   const auto next = StartServer();
   {
-    const MutexLock lock(mutex);
-    current = AddressOf(*next);
+    const MutexLock lock(name->mutex);
+    name->address = AddressOf(*next);
   }
   server->Stop();
   (void)CallUntilServed(*client);
-  EXPECT_GE(asked, 2);
+  EXPECT_GE(asked(), 2);
   EXPECT_EQ(next->stats().requests, 1U);
 }
 
