@@ -174,7 +174,10 @@ class Master {
   void StartBatch(PutBatch& batch);
   // False: room has to be made first.
   [[nodiscard]] bool StartOne(PutBatch& batch, Shard& shard, std::size_t index, bool take_fewer);
-  void StartInFull(PutBatch& batch, std::size_t index);
+  // For the key that is scratch.retry[at]. False: there is no room, and nothing may go.
+  [[nodiscard]] bool StartInFull(PutBatch& batch, std::size_t at);
+  // What the keys behind scratch.retry[at] need, as far as one eviction may free it.
+  [[nodiscard]] std::uint64_t BytesAhead(const PutBatch& batch, std::size_t at) const;
   void TellPut(PutBatch& batch);
   [[nodiscard]] std::uint64_t NextVersion(Instant now);
   [[nodiscard]] bool OverMetadataLimit() const;

@@ -19,6 +19,16 @@ std::uint64_t CallId(const ChainPosition& chain) {
                              : std::rotl(chain.chain_id * 0x9e3779b97f4a7c15U, 31) + chain.position;
 }
 
+// Both of segments below `numbers`.
+bool Covers(const SegmentMask& whole, const SegmentMask& part, std::size_t numbers) {
+  for (SegmentNumber number = 0; number < numbers; ++number) {
+    if (part.Has(number) && !whole.Has(number)) {
+      return false;
+    }
+  }
+  return true;
+}
+
 }  // namespace
 
 // One BatchPutStart while it runs.
@@ -32,6 +42,12 @@ struct Master::PutBatch {
   std::uint64_t first_version = 0;  // Of this batch.
   std::uint64_t call_id = 0;        // Of this window of the call.
   Duration soft_pin_ttl{};
+
+  // What the first refusals have taught, so that a full store is weighed once a batch: no object
+  // on these segments may go, and nothing this large finds room even so.
+  SegmentMask nothing_goes;
+  std::uint64_t refused_bytes = std::numeric_limits<std::uint64_t>::max();
+  std::optional<Instant> earliest;  // When something may go.
 };
 
 StoreCode Master::CheckConfig(const BatchPutStartRequest& request, const MasterOptions& options) {
@@ -128,8 +144,17 @@ void Master::StartBatch(PutBatch& batch) {
   });
   // Each key is of use only with those before it: room is made in their order.
   std::ranges::sort(scratch.retry);
-  for (const std::uint32_t index : scratch.retry) {
-    StartInFull(batch, index);
+  for (std::size_t at = 0; at < scratch.retry.size(); ++at) {
+    const std::uint32_t index = scratch.retry[at];
+    const std::uint64_t size = batch.request.sizes_bytes[index];
+    if (size >= batch.refused_bytes || !StartInFull(batch, at)) {
+      ++counters_.put_alloc_failures;
+      batch.reply.results[index].code = StoreCode::kNoAvailableHandle;
+      batch.refused_bytes = std::min(batch.refused_bytes, size);
+    }
+  }
+  if (batch.refused_bytes != std::numeric_limits<std::uint64_t>::max()) {
+    batch.reply.full = Fullness(batch.now, batch.earliest);
   }
   TellPut(batch);
 }
@@ -243,23 +268,25 @@ bool Master::StartOne(PutBatch& batch, Shard& shard, std::size_t index,
   return true;
 }
 
+// One eviction may free what the rest of the batch needs too, within bounds.
+std::uint64_t Master::BytesAhead(const PutBatch& batch, std::size_t at) const {
+  const auto most = static_cast<std::uint64_t>(
+      options_.eviction_ratio * static_cast<double>(batch.scratch.view->capacity_bytes));
+  std::uint64_t ahead = 0;
+  for (++at; at < batch.scratch.retry.size() && ahead < most; ++at) {
+    ahead += RoundUpToSpaceUnits(batch.request.sizes_bytes[batch.scratch.retry[at]]);
+  }
+  return std::min(ahead, most);
+}
+
 // A key for which the first try found no room.
-void Master::StartInFull(PutBatch& batch, std::size_t index) {
+bool Master::StartInFull(PutBatch& batch, std::size_t at) {
   Scratch& scratch = batch.scratch;
+  const std::size_t index = scratch.retry[at];
   const Slot keep = index == 0 ? kNoSlot : scratch.keys[index - 1].slot;
   const std::uint64_t size = batch.request.sizes_bytes[index];
-  // One eviction may free what the rest of the batch needs too, within bounds.
-  std::uint64_t ahead = 0;
-  const auto most_ahead = static_cast<std::uint64_t>(
-      options_.eviction_ratio * static_cast<double>(scratch.view->capacity_bytes));
-  for (const std::uint32_t other : scratch.retry) {
-    if (other > index && ahead < most_ahead) {
-      ahead += RoundUpToSpaceUnits(batch.request.sizes_bytes[other]);
-    }
-  }
-  ahead = std::min(ahead, most_ahead);
-  std::optional<Instant> earliest;
   const bool could_fit = RoundUpToSpaceUnits(size) <= scratch.view->capacity_bytes;
+  bool made_room = false;
   for (bool preferred_only = !batch.place.preferred.empty(), more = could_fit;;) {
     // The view may be old: what it shows may have been unmounted, or more may be there.
     batch.place.usable = Readable(batch.request.caller.client, batch.now, scratch);
@@ -271,29 +298,36 @@ void Master::StartInFull(PutBatch& batch, std::size_t index) {
       const bool done = StartOne(batch, shard, index, !more);
       shard.Flush();
       if (done) {
-        return;
+        return true;
       }
     }
     if (!more) {
-      break;
+      return false;
     }
     const bool by_metadata = OverMetadataLimit();
     const std::uint32_t have = scratch.placed.empty() ? 0 : scratch.placed.back().replica + 1U;
     const SegmentMask where =
         WhereRoomHelps(*scratch.view, batch.place, scratch.placed, preferred_only);
     const std::uint32_t missing = batch.most_replicas > have ? batch.most_replicas - have : 1;
-    const std::uint64_t need = by_metadata ? 1 : RoundUpToSpaceUnits(size) * missing;
-    if (MakeRoom(where, need + (by_metadata ? 0 : ahead), keep, batch.now, earliest)) {
-      ahead = 0;
-    } else if (preferred_only) {
+    const std::uint64_t ahead = made_room || by_metadata ? 0 : BytesAhead(batch, at);
+    const std::uint64_t need = by_metadata ? 1 : RoundUpToSpaceUnits(size) * missing + ahead;
+    const std::size_t numbers = scratch.view->by_number.size();
+    if (!Covers(batch.nothing_goes, where, numbers) &&
+        MakeRoom(where, need, keep, batch.now, batch.earliest)) {
+      made_room = true;
+      continue;
+    }
+    for (SegmentNumber number = 0; number < numbers; ++number) {
+      if (where.Has(number)) {
+        batch.nothing_goes.Add(number);
+      }
+    }
+    if (preferred_only) {
       preferred_only = false;
     } else {
       more = false;
     }
   }
-  ++counters_.put_alloc_failures;
-  batch.reply.results[index].code = StoreCode::kNoAvailableHandle;
-  batch.reply.full = Fullness(batch.now, earliest);
 }
 
 bool Master::MakeRoom(const SegmentMask& where, std::uint64_t bytes, Slot keep, Instant now,

@@ -522,6 +522,82 @@ TEST(Master, OneEvictionFreesAheadForItsBatchWithinBounds) {
   }
 }
 
+// Lru, and how often it was asked for victims.
+class CountingLru final : public EvictionPolicy {
+ public:
+  explicit CountingLru(int& picks) : picks_(picks) {}
+  bool NeedsParents() const override { return lru_.NeedsParents(); }
+  void OnChain(const ChainEvent& event) override { lru_.OnChain(event); }
+  void OnPut(const PutEvent& event) override { lru_.OnPut(event); }
+  void OnReady(Slot slot) override { lru_.OnReady(slot); }
+  void OnPin(Slot slot, PinClass pin) override { lru_.OnPin(slot, pin); }
+  void OnGone(Slot slot) override { lru_.OnGone(slot); }
+  void Pick(const PickRequest& request, SlotGuard& guard, std::vector<Slot>& out) override {
+    ++picks_;
+    lru_.Pick(request, guard, out);
+  }
+
+ private:
+  LruPolicy lru_;
+  int& picks_;
+};
+
+// Nothing may go: whether that is so is asked once for hard and once for soft, not for each key.
+TEST(Master, AFullStoreIsWeighedOnceABatch) {
+  int picks = 0;
+  TestMaster test({}, nullptr, std::make_unique<CountingLru>(picks));
+  ASSERT_EQ(test.Mount(1, 8 * kPage), StoreCode::kOk);
+  for (int number = 0; number < 7; ++number) {
+    ASSERT_EQ(test.Put(std::to_string(number), kPage), StoreCode::kOk);
+    ASSERT_TRUE(test.Exists(std::to_string(number)));
+  }
+  std::vector<std::string> keys;
+  for (std::size_t number = 0; number < kMaxKeysPerBatch; ++number) {
+    keys.push_back("new" + std::to_string(number));
+  }
+  BatchPutStartRequest request{.keys = {keys.begin(), keys.end()},
+                               .sizes_bytes = std::vector<std::uint64_t>(keys.size(), 2 * kPage)};
+  request.sizes_bytes[10] = kPage + 1;
+  request.sizes_bytes[20] = kPage;  // There is room for this one all the same.
+  BatchPutStartReply reply;
+  test.master.Handle(request, test.now(), reply);
+  EXPECT_EQ(picks, 2);
+  for (std::size_t index = 0; index < keys.size(); ++index) {
+    ASSERT_EQ(reply.results[index].code,
+              index == 20 ? StoreCode::kOk : StoreCode::kNoAvailableHandle)
+        << index;
+  }
+  EXPECT_EQ(
+      reply.full,
+      (FullHint{.retry_after_ms = 10000, .leased_bytes = 7 * kPage, .in_flight_bytes = kPage}));
+  EXPECT_EQ(test.master.counters().put_alloc_failures, keys.size() - 1);
+  // Another batch weighs it anew.
+  test.Advance(seconds(10));
+  EXPECT_EQ(test.Put("later", 4 * kPage), StoreCode::kOk);
+}
+
+// That nothing may go on one segment says nothing of another.
+TEST(Master, WhatIsFullForOneKeyOfABatchMayHaveRoomForTheNext) {
+  int picks = 0;
+  TestMaster test({}, nullptr, std::make_unique<CountingLru>(picks));
+  ASSERT_EQ(test.Mount(1, 2 * kPage), StoreCode::kOk);
+  ASSERT_EQ(test.Mount(2, 4 * kPage), StoreCode::kOk);
+  const ReplicateConfigView first{.preferred_segment = "host1:12345"};
+  ASSERT_EQ(test.Put("leased", 2 * kPage, 1, first), StoreCode::kOk);
+  ASSERT_TRUE(test.Exists("leased"));
+  ASSERT_EQ(test.Put("old", 4 * kPage), StoreCode::kOk);
+  const BatchPutStartRequest request{.config = first,
+                                     .keys = {"a", "b", "c", "d", "e"},
+                                     .sizes_bytes = std::vector<std::uint64_t>(5, kPage)};
+  test.master.Handle(request, test.now(), test.started);
+  for (std::size_t index = 0; index < 5; ++index) {
+    EXPECT_EQ(test.started.results[index].code,
+              index < 4 ? StoreCode::kOk : StoreCode::kNoAvailableHandle);
+  }
+  EXPECT_EQ(test.Get("old"), StoreCode::kObjectNotFound);
+  EXPECT_EQ(test.Get("leased"), StoreCode::kOk);
+}
+
 TEST(Master, AnObjectThatCannotFitEvictsNothing) {
   TestMaster test;
   ASSERT_EQ(test.Mount(1, 8 * kPage), StoreCode::kOk);
