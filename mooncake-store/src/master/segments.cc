@@ -164,6 +164,7 @@ void SegmentTable::Refresh(std::shared_ptr<const SegmentView>& view) const {
         continue;
       }
       fresh->readable[segment->identity.number] = 1;
+      ++fresh->readable_count;
       fresh->capacity_bytes += segment->space.capacity_bytes();
       if (segment->status == SegmentStatus::kOk) {
         SegmentView::Name& name = names[segment->info.name];

@@ -64,7 +64,8 @@ struct SegmentView {
   std::vector<std::shared_ptr<Segment>> by_number;  // Null where no segment is.
   std::vector<std::uint8_t> readable;               // By number: 1 or 0.
   std::vector<Name> names;                          // In the order of names.
-  std::uint64_t capacity_bytes = 0;                 // Of the readable ones.
+  std::size_t readable_count = 0;
+  std::uint64_t capacity_bytes = 0;  // Of the readable ones.
 };
 
 class SegmentTable {

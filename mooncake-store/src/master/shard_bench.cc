@@ -120,6 +120,42 @@ void BatchExist(benchmark::State& state) {
 }
 BENCHMARK(BatchExist)->Arg(kBatch)->Arg(kBatch * 1024);
 
+// One key, while many clients report many segments that they cannot read. The last number: do
+// owners say nothing, too?
+void ExistWhileSegmentsAreReported(benchmark::State& state) {
+  constexpr std::uint64_t kSegments = 1024;
+  Master master({}, std::make_unique<LruPolicy>());
+  Instant now{};
+  std::vector<SegmentIdentity> segments;
+  for (std::uint64_t number = 0; number < kSegments; ++number) {
+    MountSegmentReply mounted;
+    master.Handle(
+        MountSegmentRequest{
+            .caller = {.client = {number, 2}},
+            .segment = {.id = {number, 1}, .name = std::to_string(number), .size_bytes = 4096}},
+        now, mounted);
+    segments.push_back(mounted.identity);
+  }
+  if (state.range(1) != 0) {
+    now += SegmentHealth::kOwnerSilent;
+  }
+  segments.resize(kSegments / 2);
+  for (std::int64_t reporter = 0; reporter < state.range(0); ++reporter) {
+    ReportFailedReadsReply reply;
+    master.Handle(
+        ReportFailedReadsRequest{.caller = {.client = {static_cast<std::uint64_t>(reporter), 3}},
+                                 .segments = segments},
+        now, reply);
+  }
+  const BatchExistRequest request{.caller = {.client = {7, 7}}, .keys = {"key"}};
+  BatchExistReply reply;
+  for (auto _ : state) {
+    master.Handle(request, now, reply);
+  }
+  state.SetItemsProcessed(state.iterations());
+}
+BENCHMARK(ExistWhileSegmentsAreReported)->Args({0, 0})->Args({1, 0})->Args({1, 1})->Args({64, 0});
+
 // The store is full all the time: each put evicts one object.
 void PutStartAndEndWhenFull(benchmark::State& state) {
   const std::vector<std::string> keys = MakeKeys(kBatch * 256);
