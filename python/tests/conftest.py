@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks.trace_replay.cluster import free_ports
+from remote import Remote
 
 START_LIMIT_S = 60
 
@@ -123,3 +124,20 @@ def start_master(scripts, tmp_path):
 def master(start_master) -> Master:
     """A master with short leases."""
     return start_master("--default_kv_lease_ttl=200")
+
+
+@pytest.fixture
+def start_engine_process(tmp_path):
+    """Starts engines in processes of their own (see engine_peer.py); ``.info`` says how others reach one."""
+    peers = []
+
+    def start(size: int = 256 << 20, host: str = "127.0.0.1", metadata: str = "P2PHANDSHAKE", **environment: str):
+        log = tmp_path / f"engine{len(peers)}.log"
+        peer = Remote(Path(sys.executable), Path(__file__).parent / "engine_peer.py", log, environment)
+        peers.append(peer)
+        peer.info = peer.start(host, metadata, size)
+        return peer
+
+    yield start
+    for peer in peers:
+        peer.kill()

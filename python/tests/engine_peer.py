@@ -5,7 +5,10 @@ Runs with any interpreter whose environment has ``mooncake.engine``, ours or the
 
 import ctypes
 import mmap
+import os
+import socket
 import zlib
+from pathlib import Path
 
 from mooncake.engine import TransferEngine, TransferNotify, TransferOpcode
 from remote import serve
@@ -56,6 +59,45 @@ class Peer:
         call = engine.batch_transfer_async_write if write else engine.batch_transfer_async_read
         batch = call(name, local, remote, lengths)
         return engine.get_batch_transfer_status([batch]) if batch else -1
+
+    def move_blocks(self, write, name, remote, block, count):
+        """One batch of ``count`` blocks that go round through the buffer; returns (code, growth of resident memory).
+
+        The growth is that of the peak within the call, in bytes.
+        """
+        fit = len(self.memory) // block
+        offsets = [i % fit * block for i in range(count)]
+        here, there = [self.address + o for o in offsets], [remote + o for o in offsets]
+        call = self.engine.batch_transfer_sync_write if write else self.engine.batch_transfer_sync_read
+        Path("/proc/self/clear_refs").write_text("5")  # Sets the peak to what is resident now.
+        before = self.footprint()["peak_bytes"]
+        code = call(name, here, there, [block] * count)
+        return code, self.footprint()["peak_bytes"] - before
+
+    def footprint(self):
+        """What this process takes of the machine: open descriptors, threads, resident bytes and their peak."""
+        status = dict(line.split(":", 1) for line in Path("/proc/self/status").read_text().splitlines())
+        return {
+            "descriptors": len(list(Path("/proc/self/fd").iterdir())),
+            "threads": int(status["Threads"]),
+            "resident_bytes": int(status["VmRSS"].split()[0]) << 10,
+            "peak_bytes": int(status["VmHWM"].split()[0]) << 10,
+        }
+
+    def cut_connections(self):
+        """Shuts every TCP connection of this process down under the engine; returns how many there were."""
+        cut = 0
+        for entry in list(Path("/proc/self/fd").iterdir()):
+            if not (entry.is_symlink() and str(entry.readlink()).startswith("socket:")):
+                continue
+            with socket.socket(fileno=os.dup(int(entry.name))) as connection:
+                try:
+                    if connection.family != socket.AF_UNIX and connection.getpeername():
+                        connection.shutdown(socket.SHUT_RDWR)
+                        cut += 1
+                except OSError:
+                    pass  # It listens, or has ended already.
+        return cut
 
     def move_until_it_fails(self, name, remote, length):
         """Writes ``length`` bytes again and again; returns (writes that succeeded, code of the first that did not)."""

@@ -1,4 +1,4 @@
-"""What goes wrong in production: processes killed, masters restarted, stores full, peers silent, settings wrong.
+"""What goes wrong with a store in production: processes killed, masters restarted, stores full, peers silent.
 
 Each ends in a clear error or heals by itself; nothing is lost that need not be, nobody else is harmed.
 """
@@ -8,42 +8,15 @@ import signal
 import socket
 import subprocess
 import sys
-import threading
-import time
 from pathlib import Path
 
 import pytest
 
 from remote import Remote
+from waiting import wait_until
 
 TESTS = Path(__file__).parent
 SEGMENT = 64 << 20
-HEAL_LIMIT_S = 60
-
-
-def wait_until(condition, what):
-    """Polls ``condition`` until it holds; fails after HEAL_LIMIT_S."""
-    deadline = time.monotonic() + HEAL_LIMIT_S
-    pause = threading.Event()
-    while not condition():
-        assert time.monotonic() < deadline, f"still not so after {HEAL_LIMIT_S} s: {what}"
-        pause.wait(0.02)
-
-
-@pytest.fixture
-def start_engine(tmp_path):
-    peers = []
-
-    def start(size=256 << 20, host="127.0.0.1", **environment):
-        log = tmp_path / f"engine{len(peers)}.log"
-        peer = Remote(Path(sys.executable), TESTS / "engine_peer.py", log, environment)
-        peers.append(peer)
-        peer.info = peer.start(host, "P2PHANDSHAKE", size)
-        return peer
-
-    yield start
-    for peer in peers:
-        peer.kill()
 
 
 @pytest.fixture
@@ -63,88 +36,6 @@ def start_store(tmp_path):
 
 
 KEYS = [f"key/{i}" for i in range(50)]
-
-
-# ---- The engine
-
-
-@pytest.mark.parametrize("forced_tcp", ["0", "1"])
-def test_a_target_killed_in_the_middle_fails_the_transfer_and_nothing_else(start_engine, forced_tcp):
-    initiator, victim, other = (start_engine(MC_FORCE_TCP=forced_tcp) for _ in range(3))
-    initiator.send("move_until_it_fails", victim.info["name"], victim.info["address"], 128 << 20)
-    wait_until(lambda: victim.checksum(0, 1 << 20) != 0, "the first bytes arrive")
-    victim.kill()
-    _, code = initiator.receive()
-    assert code == -1
-    code, text = initiator.last_error()
-    assert code == -1 and victim.info["name"] in text
-    wanted = initiator.fill(0, 1 << 20, "next")
-    here, there = initiator.info["address"], other.info["address"]
-    assert initiator.move(True, other.info["name"], [here], [there], [1 << 20]) == 0
-    assert other.checksum(0, 1 << 20) == wanted
-
-
-@pytest.mark.parametrize("forced_tcp", ["0", "1"])
-def test_an_initiator_killed_in_the_middle_does_not_harm_the_target(start_engine, forced_tcp):
-    target, victim, other = (start_engine(MC_FORCE_TCP=forced_tcp) for _ in range(3))
-    name, address = target.info["name"], target.info["address"]
-    victim.fill(0, 1 << 20, "victim")
-    victim.send("move_until_it_fails", name, address, 128 << 20)
-    wait_until(lambda: target.checksum(0, 1 << 20) != target.checksum(200 << 20, 1 << 20), "bytes arrive")
-    victim.kill()
-    wanted = other.fill(0, 1 << 20, "other")
-    assert other.move(True, name, [other.info["address"]], [address + (192 << 20)], [1 << 20]) == 0
-    assert target.checksum(192 << 20, 1 << 20) == wanted
-
-
-def test_a_target_that_comes_back_elsewhere_is_found_by_its_new_name(start_engine):
-    initiator = start_engine()
-    for _ in range(3):
-        target = start_engine(size=1 << 20)
-        wanted = initiator.fill(0, 4096, "round")
-        name, here, there = target.info["name"], initiator.info["address"], target.info["address"]
-        assert initiator.move(True, name, [here], [there], [4096]) == 0
-        assert target.checksum(0, 4096) == wanted
-        target.kill()
-        assert initiator.move(True, name, [here], [there], [4096]) == -1
-
-
-def test_rubbish_on_the_engine_ports_harms_nobody(start_engine):
-    target, initiator = start_engine(size=1 << 20), start_engine(size=1 << 20)
-    port = int(target.info["name"].rpartition(":")[2])
-    for rubbish in (b"", b"\0" * 8, b"\xff" * 100, b"GET / HTTP/1.1\r\n\r\n", os.urandom(4096)):
-        with socket.create_connection(("127.0.0.1", port), timeout=30) as connection:
-            connection.sendall(rubbish)
-            connection.shutdown(socket.SHUT_WR)
-            try:
-                while connection.recv(4096):
-                    pass
-            except ConnectionResetError:
-                pass
-    silent = socket.create_connection(("127.0.0.1", port))
-    assert initiator.probe(target.info["name"]) == 0
-    silent.close()
-
-
-@pytest.mark.parametrize(
-    ("name", "value"), [("MC_FORCE_TCP", "maybe"), ("MC_TRANSFER_TIMEOUT", "soon"), ("MC_TCP_LANES_PER_PEER", "0x")]
-)
-def test_a_malformed_variable_fails_the_start_and_is_named(start_engine, name, value):
-    peer = start_engine(size=1 << 20, **{name: value})
-    assert peer.info["code"] == -1
-    code, text = peer.last_error()
-    assert code == -1
-    assert name in text and value in text
-
-
-def test_a_host_that_cannot_be_parsed_is_quoted(start_engine):
-    for host in ("[::1", "::1]:x", "1:2:3:x"):
-        peer = start_engine(size=1 << 20, host=host)
-        assert peer.info["code"] == -1
-        assert host in peer.last_error()[1]
-
-
-# ---- The store
 
 
 def test_clients_outlive_their_master(start_master, start_store):

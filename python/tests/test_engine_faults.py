@@ -1,0 +1,196 @@
+"""What goes wrong between engines in production: peers killed, stopped and restarted, connections lost, settings wrong.
+
+Each ends in a clear error or heals by itself, and harms no other transfer.
+"""
+
+import os
+import random
+import signal
+import socket
+import threading
+from pathlib import Path
+
+import pytest
+
+from waiting import wait_until
+
+
+@pytest.mark.parametrize("forced_tcp", ["0", "1"])
+def test_a_target_killed_in_the_middle_fails_the_transfer_and_nothing_else(start_engine_process, forced_tcp):
+    initiator, victim, other = (start_engine_process(MC_FORCE_TCP=forced_tcp) for _ in range(3))
+    initiator.send("move_until_it_fails", victim.info["name"], victim.info["address"], 128 << 20)
+    wait_until(lambda: victim.checksum(0, 1 << 20) != 0, "the first bytes arrive")
+    victim.kill()
+    _, code = initiator.receive()
+    assert code == -1
+    code, text = initiator.last_error()
+    assert code == -1 and victim.info["name"] in text
+    wanted = initiator.fill(0, 1 << 20, "next")
+    here, there = initiator.info["address"], other.info["address"]
+    assert initiator.move(True, other.info["name"], [here], [there], [1 << 20]) == 0
+    assert other.checksum(0, 1 << 20) == wanted
+
+
+@pytest.mark.parametrize("forced_tcp", ["0", "1"])
+def test_an_initiator_killed_in_the_middle_does_not_harm_the_target(start_engine_process, forced_tcp):
+    target, victim, other = (start_engine_process(MC_FORCE_TCP=forced_tcp) for _ in range(3))
+    name, address = target.info["name"], target.info["address"]
+    victim.fill(0, 1 << 20, "victim")
+    victim.send("move_until_it_fails", name, address, 128 << 20)
+    wait_until(lambda: target.checksum(0, 1 << 20) != target.checksum(200 << 20, 1 << 20), "bytes arrive")
+    victim.kill()
+    wanted = other.fill(0, 1 << 20, "other")
+    assert other.move(True, name, [other.info["address"]], [address + (192 << 20)], [1 << 20]) == 0
+    assert target.checksum(192 << 20, 1 << 20) == wanted
+
+
+def test_a_target_that_comes_back_elsewhere_is_found_by_its_new_name(start_engine_process):
+    initiator = start_engine_process()
+    for _ in range(3):
+        target = start_engine_process(size=1 << 20)
+        wanted = initiator.fill(0, 4096, "round")
+        name, here, there = target.info["name"], initiator.info["address"], target.info["address"]
+        assert initiator.move(True, name, [here], [there], [4096]) == 0
+        assert target.checksum(0, 4096) == wanted
+        target.kill()
+        assert initiator.move(True, name, [here], [there], [4096]) == -1
+
+
+def test_rubbish_on_the_engine_ports_harms_nobody(start_engine_process):
+    target, initiator = start_engine_process(size=1 << 20), start_engine_process(size=1 << 20)
+    port = int(target.info["name"].rpartition(":")[2])
+    for rubbish in (b"", b"\0" * 8, b"\xff" * 100, b"GET / HTTP/1.1\r\n\r\n", os.urandom(4096)):
+        with socket.create_connection(("127.0.0.1", port), timeout=30) as connection:
+            connection.sendall(rubbish)
+            connection.shutdown(socket.SHUT_WR)
+            try:
+                while connection.recv(4096):
+                    pass
+            except ConnectionResetError:
+                pass
+    silent = socket.create_connection(("127.0.0.1", port))
+    assert initiator.probe(target.info["name"]) == 0
+    silent.close()
+
+
+@pytest.mark.parametrize(
+    ("name", "value"), [("MC_FORCE_TCP", "maybe"), ("MC_TRANSFER_TIMEOUT", "soon"), ("MC_TCP_LANES_PER_PEER", "0x")]
+)
+def test_a_malformed_variable_fails_the_start_and_is_named(start_engine_process, name, value):
+    peer = start_engine_process(size=1 << 20, **{name: value})
+    assert peer.info["code"] == -1
+    code, text = peer.last_error()
+    assert code == -1
+    assert name in text and value in text
+
+
+def test_a_host_that_cannot_be_parsed_is_quoted(start_engine_process):
+    for host in ("[::1", "::1]:x", "1:2:3:x"):
+        peer = start_engine_process(size=1 << 20, host=host)
+        assert peer.info["code"] == -1
+        assert host in peer.last_error()[1]
+
+
+def port_of_ones_own():
+    """A port that neither the kernel nor an engine draws from its range, so that it stays free while nobody has it."""
+    lowest_drawn = int(Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split()[0])
+    for _ in range(100):
+        with socket.socket() as probe:
+            port = random.randrange(17001, lowest_drawn)
+            try:
+                probe.bind(("127.0.0.1", port))
+                return port
+            except OSError:
+                continue
+    pytest.fail("no port below those that the kernel draws is free")
+
+
+def write_and_check(initiator, target):
+    """One verified write of 1 MiB from ``initiator`` to ``target``, by the addresses that they have now."""
+    wanted = initiator.fill(0, 1 << 20, os.urandom(4).hex())
+    here, there = initiator.info["address"], target.info["address"]
+    code = initiator.move(True, target.info["name"], [here], [there], [1 << 20])
+    assert code == 0, initiator.last_error()
+    assert target.checksum(0, 1 << 20) == wanted
+
+
+@pytest.mark.parametrize("forced_tcp", ["0", "1"])
+@pytest.mark.parametrize("rounds", [6, pytest.param(50, marks=pytest.mark.long_form)])
+def test_a_target_restarted_under_its_name_is_found_with_its_new_addresses(start_engine_process, forced_tcp, rounds):
+    initiator = start_engine_process(size=8 << 20, MC_FORCE_TCP=forced_tcp)
+    host = f"127.0.0.1:{port_of_ones_own()}"
+    footprints = []
+    for number in range(rounds):
+        # Other sizes, hence other addresses.
+        target = start_engine_process(
+            size=(number + 2) << 20, host=host, MC_FORCE_TCP=forced_tcp, MC_LEGACY_RPC_PORT_BINDING="1"
+        )
+        assert target.info["name"] == host
+        write_and_check(initiator, target)
+        target.kill()
+        footprints.append(initiator.footprint())
+    assert footprints[-1]["descriptors"] <= footprints[1]["descriptors"]
+    assert footprints[-1]["resident_bytes"] <= footprints[1]["resident_bytes"] + (4 << 20)
+
+
+def stopped(peer):
+    """Whether all of its process stands still."""
+    return Path(f"/proc/{peer.process.pid}/stat").read_text().rpartition(")")[2].split()[0] == "T"
+
+
+@pytest.mark.parametrize("side", ["initiator", "target"])
+def test_connections_lost_while_idle_are_made_anew(start_engine_process, side):
+    initiator, target = (start_engine_process(size=32 << 20, MC_FORCE_TCP="1") for _ in range(2))
+    for _ in range(20):
+        code, _ = initiator.move_blocks(True, target.info["name"], target.info["address"], 65536, 256)
+        assert code == 0, initiator.last_error()
+        assert {"initiator": initiator, "target": target}[side].cut_connections() > 0
+    assert "refused" not in initiator.log() + target.log()
+
+
+@pytest.mark.long_form
+def test_connections_survive_long_idling(start_engine_process):
+    initiator, target = (start_engine_process(size=32 << 20, MC_FORCE_TCP="1") for _ in range(2))
+    for idle_s in (0.1, 6, 20, 70) * 3:
+        threading.Event().wait(idle_s)
+        code, _ = initiator.move_blocks(True, target.info["name"], target.info["address"], 65536, 256)
+        assert code == 0, initiator.last_error()
+
+
+def test_a_target_that_stands_still_for_a_while_fails_nothing(start_engine_process):
+    initiator, target = (start_engine_process(MC_FORCE_TCP="1") for _ in range(2))
+    wanted = initiator.fill(0, 256 << 20, "patience")
+    here, there = initiator.info["address"], target.info["address"]
+    for _ in range(3):
+        initiator.send("move", True, target.info["name"], [here], [there], [256 << 20])
+        target.process.send_signal(signal.SIGSTOP)
+        wait_until(lambda: stopped(target), "the target is stopped")
+        target.process.send_signal(signal.SIGCONT)
+        assert initiator.receive() == 0, initiator.last_error()
+        assert target.checksum(0, 256 << 20) == wanted
+
+
+def test_a_target_that_stands_still_for_good_fails_the_transfer_in_words(start_engine_process):
+    initiator = start_engine_process(MC_FORCE_TCP="1", MC_TRANSFER_TIMEOUT="5")
+    target = start_engine_process(MC_FORCE_TCP="1")
+    write_and_check(initiator, target)
+    target.process.send_signal(signal.SIGSTOP)
+    here, there = initiator.info["address"], target.info["address"]
+    assert initiator.move(True, target.info["name"], [here], [there], [256 << 20]) == -1
+    code, text = initiator.last_error()
+    assert code == -1 and target.info["name"] in text and "stopped or unreachable" in text
+    target.process.send_signal(signal.SIGCONT)
+    write_and_check(initiator, target)
+
+
+@pytest.mark.parametrize("forced_tcp", ["0", "1"])
+def test_a_batch_of_any_size_moves_in_bounded_memory(start_engine_process, forced_tcp):
+    initiator, target = (start_engine_process(size=64 << 20, MC_FORCE_TCP=forced_tcp) for _ in range(2))
+    name, there = target.info["name"], target.info["address"]
+    wanted = initiator.fill(0, 64 << 20, "many")
+    assert initiator.move_blocks(True, name, there, 4096, 20_000)[0] == 0  # Touches both buffers.
+    assert target.checksum(0, 64 << 20) == wanted
+    code, growth_bytes = initiator.move_blocks(True, name, there, 4096, 200_000)
+    assert code == 0, initiator.last_error()
+    assert growth_bytes < 200 << 20
+    assert target.checksum(0, 64 << 20) == wanted
