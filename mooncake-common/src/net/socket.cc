@@ -6,6 +6,7 @@
 #include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -46,7 +47,12 @@ ErrorCode CodeOf(int error_number) {
 }
 
 std::unexpected<Error> Failed(std::string_view what, const std::string& on, int error_number) {
-  return Fail(CodeOf(error_number), fmt::format("{} {}: {}", what, on, Reason(error_number)));
+  std::string remedy;
+  if (rlimit limit{}; error_number == EMFILE && getrlimit(RLIMIT_NOFILE, &limit) == 0) {
+    remedy = fmt::format("; this process may open {}: raise the limit (ulimit -n)", limit.rlim_cur);
+  }
+  return Fail(CodeOf(error_number),
+              fmt::format("{} {}: {}{}", what, on, Reason(error_number), remedy));
 }
 
 void SetNoDelay(int fd) {
@@ -195,7 +201,8 @@ Result<UniqueFd> SocketAccept(int listener, SocketAddress* peer) {
     if (errno == EAGAIN || errno == EINTR || errno == ECONNABORTED || errno == EPROTO) {
       return UniqueFd();
     }
-    return Failed("accept on", PeerText(listener), errno);
+    const int reason = errno;
+    return Failed("accept on port", std::to_string(LocalPort(listener).value_or(0)), reason);
   }
   SetNoDelay(fd.get());
   if (peer != nullptr) {

@@ -11,12 +11,11 @@
 #include <utility>
 
 #include "mooncake-common/src/base/log.h"
+#include "mooncake-common/src/net/acceptor.h"
 
 namespace mooncake::transfer {
 namespace {
 
-constexpr Duration kAcceptPause = std::chrono::milliseconds(100);
-constexpr int kAcceptsAtOnce = 64;  // Then others get their turn.
 constexpr std::size_t kReadBytes = std::size_t{64} << 10;
 
 enum class State : std::uint8_t {
@@ -79,32 +78,20 @@ class HandshakeServer::Impl {
       : reactor_(reactor), options_(std::move(options)), handlers_(std::move(handlers)) {}
 
   Result<void> Start(Rng& rng) {
-    MC_TRY_ASSIGN(listener_, ListenInRange(options_.host, options_.ports, rng));
-    port_.store(listener_.port, std::memory_order_relaxed);
-    std::promise<Result<void>> promise;
-    std::future<Result<void>> watched = promise.get_future();
-    // On the reactor's thread, so that no event comes before the watch's id is known.
-    reactor_.Post([this, promise = std::move(promise)]() mutable {
-      auto watch =
-          reactor_.Watch(listener_.fd.get(), EPOLLIN, [this](std::uint32_t) { OnAccept(); });
-      if (watch) {
-        listener_watch_ = *watch;
-        promise.set_value({});
-      } else {
-        promise.set_value(std::unexpected(std::move(watch).error()));
-      }
-    });
-    try {
-      return watched.get();
-    } catch (const std::future_error&) {
-      return Fail(ErrorCode::kCancelled, "start the handshake server: its reactor was stopped");
-    }
+    MC_TRY_ASSIGN(BoundListener listener, ListenInRange(options_.host, options_.ports, rng));
+    port_.store(listener.port, std::memory_order_relaxed);
+    MC_TRY(acceptor_.Start(
+        std::move(listener.fd),
+        [this](UniqueFd connection, const SocketAddress&) { Admit(std::move(connection)); }));
+    started_ = true;
+    return {};
   }
 
   void Stop() {
-    if (!listener_.fd) {
+    if (!std::exchange(started_, false)) {
       return;
     }
+    acceptor_.Stop();
     std::promise<void> promise;
     const std::future<void> closed = promise.get_future();
     reactor_.Post([this, promise = std::move(promise)]() mutable {
@@ -113,7 +100,6 @@ class HandshakeServer::Impl {
     });
     closed.wait();  // Also ends when a stopped reactor drops the function: then nothing runs there.
     CloseAll();
-    listener_.fd.Reset();
   }
 
   std::uint16_t port() const { return port_.load(std::memory_order_relaxed); }
@@ -126,30 +112,8 @@ class HandshakeServer::Impl {
   static Instant Now() { return SteadyClock::Get().Now(); }
 
   void CloseAll() {
-    if (listener_watch_ != WatchId::kNone) {
-      reactor_.Unwatch(std::exchange(listener_watch_, WatchId::kNone));
-    }
-    reactor_.CancelTimer(std::exchange(accept_timer_, TimerId::kNone));
     while (!connections_.empty()) {
       Close(connections_.begin());
-    }
-  }
-
-  void OnAccept() {
-    for (int i = 0; i < kAcceptsAtOnce; ++i) {
-      auto fd = SocketAccept(listener_.fd.get(), nullptr);
-      if (!fd) {
-        // Out of descriptors: the waiting connection would call again at once and for ever.
-        MC_LOG_WARNING("handshakes wait for a moment: {}", fd.error().message);
-        reactor_.Modify(listener_watch_, 0);
-        accept_timer_ =
-            reactor_.After(kAcceptPause, [this] { reactor_.Modify(listener_watch_, EPOLLIN); });
-        return;
-      }
-      if (!*fd) {
-        return;
-      }
-      Admit(std::move(*fd));
     }
   }
 
@@ -285,12 +249,11 @@ class HandshakeServer::Impl {
   Reactor& reactor_;
   const HandshakeServerOptions options_;
   const HandshakeHandlers handlers_;
-  BoundListener listener_;
+  Acceptor acceptor_{reactor_, "handshake server"};
+  bool started_ = false;  // The owner's.
   std::atomic<std::uint16_t> port_{0};
   std::atomic<std::size_t> count_{0};
   // The reactor's thread:
-  WatchId listener_watch_ = WatchId::kNone;
-  TimerId accept_timer_ = TimerId::kNone;
   Connections connections_;  // Oldest first.
   std::size_t held_bytes_ = 0;
   std::array<std::byte, kReadBytes> buffer_;

@@ -1,6 +1,5 @@
 #include "mooncake-transfer-engine/src/transports/tcp/data_server.h"
 
-#include <chrono>
 #include <utility>
 #include <vector>
 
@@ -13,8 +12,6 @@ namespace {
 
 // Vectored calls a connection may make before the others have their turn: some MiB.
 constexpr int kCallsPerTurn = 8;
-// After a failure to accept (descriptors used up): time for some to be closed.
-constexpr Duration kAcceptPause = std::chrono::milliseconds(100);
 
 }  // namespace
 
@@ -120,10 +117,9 @@ class DataServer::Connection {
 };
 
 Result<void> DataServer::Start(UniqueFd listener) {
-  listener_ = std::move(listener);
-  MC_TRY_ASSIGN(listener_watch_,
-                reactor_.Watch(listener_.get(), EPOLLIN, [this](std::uint32_t) { Accept(); }));
-  return {};
+  return acceptor_.Start(std::move(listener), [this](UniqueFd connection, const SocketAddress&) {
+    Admit(std::move(connection));
+  });
 }
 
 void DataServer::Stop() {
@@ -132,9 +128,7 @@ void DataServer::Stop() {
     const MutexLock lock(mutex_);
     stopped_ = true;
   }
-  reactor_.Unwatch(std::exchange(listener_watch_, WatchId::kNone));
-  reactor_.CancelTimer(resume_timer_.exchange(TimerId::kNone));
-  listener_.Reset();
+  acceptor_.Stop();
   {
     const MutexLock lock(mutex_);
     connections.swap(connections_);
@@ -149,39 +143,22 @@ std::size_t DataServer::connections() const {
   return connections_.size();
 }
 
-void DataServer::Accept() {
-  for (;;) {
-    Result<UniqueFd> accepted = SocketAccept(listener_.get(), nullptr);
-    if (!accepted) {
-      MC_LOG_WARNING("accept on the data port: {}", accepted.error().ToString());
-      Pause();
+void DataServer::Admit(UniqueFd fd) {
+  SetTcpSocketOptions(fd.get());
+  std::shared_ptr<Connection> connection;
+  {
+    const MutexLock lock(mutex_);
+    if (stopped_) {
       return;
     }
-    if (!*accepted) {
-      return;
-    }
-    SetTcpSocketOptions(accepted->get());
-    std::shared_ptr<Connection> connection;
-    {
-      const MutexLock lock(mutex_);
-      if (stopped_) {
-        return;
-      }
-      const std::uint64_t id = next_id_++;
-      connection = std::make_shared<Connection>(*this, id, *std::move(accepted));
-      connections_.emplace(id, connection);
-    }
-    // On the reactor's thread: it cannot become ready before this has returned.
-    if (const Result<void> started = connection->Start(); !started) {
-      MC_LOG_WARNING("serve a data connection: {}", started.error().ToString());
-    }
+    const std::uint64_t id = next_id_++;
+    connection = std::make_shared<Connection>(*this, id, std::move(fd));
+    connections_.emplace(id, connection);
   }
-}
-
-void DataServer::Pause() {
-  reactor_.Modify(listener_watch_, 0);
-  resume_timer_ = reactor_.After(
-      kAcceptPause, [this, watch = listener_watch_] { reactor_.Modify(watch, EPOLLIN); });
+  // On the reactor's thread: it cannot become ready before this has returned.
+  if (const Result<void> started = connection->Start(); !started) {
+    MC_LOG_WARNING("serve a data connection: {}", started.error().ToString());
+  }
 }
 
 void DataServer::Remove(std::uint64_t id) {

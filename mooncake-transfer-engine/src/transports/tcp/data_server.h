@@ -2,11 +2,12 @@
 //
 // Connections take turns, a bounded amount of bytes each, and one whose peer does not read is left
 // alone until it does, so that none stalls another.
+//
 // Thread-safety: Start() and Stop() on the owner's thread; everything else happens on the
-// reactor's. Lifetime:      regions and reactor outlive it.
+//                reactor's.
+// Ownership:     borrows regions and reactor, which must outlive it.
 #pragma once
 
-#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <map>
@@ -14,6 +15,7 @@
 
 #include "mooncake-common/src/base/result.h"
 #include "mooncake-common/src/concurrency/mutex.h"
+#include "mooncake-common/src/net/acceptor.h"
 #include "mooncake-common/src/net/reactor.h"
 #include "mooncake-common/src/net/socket.h"
 #include "mooncake-transfer-engine/src/engine/region_table.h"
@@ -37,15 +39,12 @@ class DataServer {
  private:
   class Connection;
 
-  void Accept();
-  void Pause();
+  void Admit(UniqueFd fd);
   void Remove(std::uint64_t id);
 
   Reactor& reactor_;
   RegionTable& regions_;
-  UniqueFd listener_;
-  WatchId listener_watch_ = WatchId::kNone;
-  std::atomic<TimerId> resume_timer_ = TimerId::kNone;
+  Acceptor acceptor_{reactor_, "data port"};
   mutable Mutex mutex_;
   bool stopped_ MC_GUARDED_BY(mutex_) = false;
   std::uint64_t next_id_ MC_GUARDED_BY(mutex_) = 0;
