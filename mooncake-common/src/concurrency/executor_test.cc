@@ -6,26 +6,22 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
-#include <chrono>
 #include <csignal>
 #include <cstdint>
 #include <string>
 #include <vector>
 
 #include "mooncake-common/src/concurrency/parking.h"
+#include "mooncake-common/src/test_support/wait_until.h"
 
 namespace mooncake {
 namespace {
-
-using namespace std::chrono_literals;
-
-Instant InTenSeconds() { return SteadyClock::Get().Now() + 10s; }
 
 TEST(Thread, HasItsNameCutToWhatTheKernelTakes) {
   Event named;
   std::array<char, 16> name{};
   auto thread = Thread::Start("a-name-that-is-too-long", [&] {
-    EXPECT_TRUE(named.Wait(InTenSeconds()));
+    EXPECT_TRUE(named.Wait(HangDeadline()));
     pthread_getname_np(pthread_self(), name.data(), name.size());
   });
   ASSERT_TRUE(thread.has_value());
@@ -99,9 +95,9 @@ TEST(Executor, TasksMaySubmitAndSeveralThreadsShareTheWork) {
   ASSERT_TRUE(executor.Submit([&] {
     EXPECT_TRUE(executor.Submit([&] { second_ran.Notify(); }));
     first_runs.Notify();
-    EXPECT_TRUE(second_ran.Wait(InTenSeconds()));
+    EXPECT_TRUE(second_ran.Wait(HangDeadline()));
   }));
-  EXPECT_TRUE(first_runs.Wait(InTenSeconds()));
+  EXPECT_TRUE(first_runs.Wait(HangDeadline()));
   executor.Stop();
   EXPECT_TRUE(second_ran.IsSet());
 }

@@ -9,13 +9,12 @@
 
 #include "mooncake-common/src/base/clock.h"
 #include "mooncake-common/src/concurrency/executor.h"
+#include "mooncake-common/src/test_support/wait_until.h"
 
 namespace mooncake {
 namespace {
 
 using namespace std::chrono_literals;
-
-Instant InTenSeconds() { return SteadyClock::Get().Now() + 10s; }
 
 TEST(SpinWait, EndsByItselfAndBeginsAgainAfterRestart) {
   SpinWait none(Duration::zero());
@@ -43,7 +42,7 @@ TEST(Event, WaitReturnsAtOnceWhenSetAndAtTheDeadlineWhenNot) {
 }
 
 TEST(Event, WakesASleeperWithAndWithoutADeadline) {
-  for (const Instant deadline : {InTenSeconds(), Instant::max()}) {
+  for (const Instant deadline : {HangDeadline(), Instant::max()}) {
     Event event;
     std::atomic<bool> woken = false;
     auto sleeper = Thread::Start("sleeper", [&] { woken = event.Wait(deadline, 0us); });
@@ -62,7 +61,7 @@ TEST(Event, WakesEveryWaiter) {
     std::array<Thread, kWaiters> waiters;
     for (int i = 0; i < kWaiters; ++i) {
       auto started = Thread::Start("waiter", [&event, &woken, i] {
-        woken += event.Wait(InTenSeconds(), i % 2 == 0 ? 0us : 50us) ? 1 : 0;
+        woken += event.Wait(HangDeadline(), i % 2 == 0 ? 0us : 50us) ? 1 : 0;
       });
       ASSERT_TRUE(started.has_value());
       waiters.at(i) = std::move(*started);
@@ -82,7 +81,7 @@ TEST(Event, HandsPlainDataBackAndForth) {
     std::uint64_t counter = 0;  // Plain on purpose: tsan sees a missing order.
     auto other = Thread::Start("pong", [&] {
       for (std::uint64_t i = 0; i < kRounds; ++i) {
-        ASSERT_TRUE(ping.Wait(InTenSeconds(), spin));
+        ASSERT_TRUE(ping.Wait(HangDeadline(), spin));
         ping.Reset();
         ++counter;
         pong.Notify();
@@ -92,7 +91,7 @@ TEST(Event, HandsPlainDataBackAndForth) {
     for (std::uint64_t i = 0; i < kRounds; ++i) {
       ++counter;
       ping.Notify();
-      ASSERT_TRUE(pong.Wait(InTenSeconds(), spin));
+      ASSERT_TRUE(pong.Wait(HangDeadline(), spin));
       pong.Reset();
       ASSERT_EQ(counter, 2 * (i + 1));
     }
@@ -114,7 +113,7 @@ TEST(Event, AOneShotMayDieAsSoonAsItsWaitReturned) {
   for (int i = 0; i < kRounds; ++i) {
     auto event = std::make_unique<Event>();
     next = event.get();
-    EXPECT_TRUE(event->Wait(InTenSeconds(), i % 2 == 0 ? 0us : 20us));
+    EXPECT_TRUE(event->Wait(HangDeadline(), i % 2 == 0 ? 0us : 20us));
     event.reset();
   }
   stop = true;

@@ -17,11 +17,10 @@
 
 #include "mooncake-common/src/base/random.h"
 #include "mooncake-common/src/concurrency/parking.h"
+#include "mooncake-common/src/test_support/wait_until.h"
 
 namespace mooncake {
 namespace {
-
-constexpr Instant kNoDeadline = Instant::max();
 
 struct Call {
   std::uint64_t number = 0;
@@ -203,7 +202,7 @@ TEST_F(LaneTest, ServesCallersThatSpinSleepPollOrLeave) {
               lane_->Poll();
               lane_->Release();
           }
-          ASSERT_TRUE(call.ended.Wait(kNoDeadline, Duration::zero()));
+          ASSERT_TRUE(call.ended.Wait(HangDeadline(), Duration::zero()));
           EXPECT_FALSE(call.failed);
           completed.fetch_add(1);
         }
@@ -218,7 +217,7 @@ TEST_F(LaneTest, LeavesTheReactorAsleepWhileItsCallersWaitThemselves) {
   for (int i = 0; i < 300; ++i) {
     Call call;
     driver_.Post(&call);
-    ASSERT_TRUE(lane_->DriveUntil([&] { return call.ended.IsSet(); }, std::chrono::seconds(30)));
+    ASSERT_TRUE(lane_->DriveUntil([&] { return call.ended.IsSet(); }, kHangLimit));
   }
   EXPECT_EQ(lane_->reactor_wakeups(), 0U);
 }
@@ -228,20 +227,18 @@ TEST_F(LaneTest, LetsTheReactorFinishWhatACallerLeaves) {
   driver_.Post(&call);
   EXPECT_FALSE(lane_->DriveUntil([&] { return call.ended.IsSet(); }, Duration::zero()));
   StartEcho();
-  ASSERT_TRUE(call.ended.Wait(kNoDeadline));
+  ASSERT_TRUE(call.ended.Wait(HangDeadline()));
   EXPECT_GE(lane_->reactor_wakeups(), 1U);
 }
 
 TEST_F(LaneTest, NoticesWithoutBeingUsedThatThePeerHasGone) {
   theirs_.Reset();
-  while (!lane_->closed()) {
-    std::this_thread::yield();
-  }
+  ASSERT_TRUE(WaitUntil([&] { return lane_->closed(); }));
   EXPECT_EQ(driver_.why().code, ErrorCode::kUnavailable);
   Call late;
   driver_.Post(&late);
   lane_->TryDrive();
-  EXPECT_TRUE(late.ended.Wait(kNoDeadline));
+  EXPECT_TRUE(late.ended.Wait(HangDeadline()));
   EXPECT_TRUE(late.failed);
 }
 
@@ -261,7 +258,7 @@ TEST_F(LaneTest, FailsWhatIsPendingWhenItIsClosed) {
           }
           return waiting.ended.IsSet();
         },
-        std::chrono::seconds(30));
+        kHangLimit);
   });
   inside.get_future().wait();
   lane_->Close({ErrorCode::kCancelled, "enough"});
@@ -282,7 +279,8 @@ TEST_F(LaneTest, MayBeDestroyedRightAfterTheLastAnswer) {
     Call call;
     driver.Post(&call);
     lane->TryDrive();
-    ASSERT_TRUE(call.ended.Wait(kNoDeadline));  // Completed by the reactor, still inside perhaps.
+    ASSERT_TRUE(
+        call.ended.Wait(HangDeadline()));  // Completed by the reactor, still inside perhaps.
     lane.reset();
   }
 }

@@ -6,15 +6,13 @@
 #include <deque>
 #include <memory>
 #include <string>
-#include <thread>
 #include <utility>
 
 #include "mooncake-common/src/concurrency/parking.h"
+#include "mooncake-common/src/test_support/wait_until.h"
 
 namespace mooncake {
 namespace {
-
-Instant Soon() { return SteadyClock::Get().Now() + std::chrono::seconds(60); }
 
 Addresses Of(std::initializer_list<const char*> numbers) {
   Addresses addresses;
@@ -68,12 +66,8 @@ class Ended {
     peer.SetOnKnown([this] { ++count_; });
   }
   ~Ended() { peer_.SetOnKnown({}); }
-  void Await(int count) {
-    const Instant limit = Soon();
-    while (count_ < count) {
-      ASSERT_LT(SteadyClock::Get().Now(), limit);
-      std::this_thread::yield();
-    }
+  [[nodiscard]] bool Await(int count) const {
+    return WaitUntil([&] { return count_ >= count; });
   }
 
  private:
@@ -97,7 +91,7 @@ TEST(PeerAddresses, TakeTurnsUntilOneIsReachedAndThenStay) {
   NameServer names;
   names.Add(Of({"10.0.0.1", "10.0.0.2", "10.0.0.3"}));
   const auto peer = PeerAddresses::Create("db", 4000, names.Lookup());
-  ASSERT_TRUE(peer->WaitUntilKnown(Soon()));
+  ASSERT_TRUE(peer->WaitUntilKnown(HangDeadline()));
   const auto first = Next(*peer);
   EXPECT_EQ(peer->Describe(first.address), "db:4000 (10.0.0.1:4000)");
   EXPECT_FALSE(peer->OnFailure(first));
@@ -119,31 +113,31 @@ TEST(PeerAddresses, AreAskedForAnewWhenAllHaveFailed) {
   NameServer names;
   names.Add(Of({"10.0.0.1"}));
   const auto peer = PeerAddresses::Create("pod", 4000, names.Lookup());
-  ASSERT_TRUE(peer->WaitUntilKnown(Soon()));
+  ASSERT_TRUE(peer->WaitUntilKnown(HangDeadline()));
   Ended ended(*peer);
   names.Add(Of({"10.0.0.9"}));
   const auto old = Next(*peer);
   EXPECT_TRUE(peer->OnFailure(old));
-  ended.Await(1);
+  ASSERT_TRUE(ended.Await(1));
   EXPECT_EQ(Text(Next(*peer)), "10.0.0.9:4000");
   EXPECT_TRUE(peer->OnFailure(old)) << "a late word of the old address";
   EXPECT_EQ(Text(Next(*peer)), "10.0.0.9:4000");
   // A name server that is down takes nothing away.
   EXPECT_TRUE(peer->OnFailure(Next(*peer)));
-  ended.Await(2);
+  ASSERT_TRUE(ended.Await(2));
   EXPECT_EQ(Text(Next(*peer)), "10.0.0.9:4000");
 }
 
 TEST(PeerAddresses, AFailedFirstLookupIsToldOnceAndThenTriedAgain) {
   NameServer names;
   const auto peer = PeerAddresses::Create("typo", 4000, names.Lookup());
-  const auto unknown = peer->WaitUntilKnown(Soon());
+  const auto unknown = peer->WaitUntilKnown(HangDeadline());
   ASSERT_FALSE(unknown);
   EXPECT_EQ(unknown.error().code, ErrorCode::kDns);
   names.Add(Of({"10.0.0.1"}));
   const auto pending = peer->Next();
   ASSERT_TRUE(pending.has_value()) << pending.error().ToString();
-  ASSERT_TRUE(peer->WaitUntilKnown(Soon()));
+  ASSERT_TRUE(peer->WaitUntilKnown(HangDeadline()));
   EXPECT_EQ(Text(Next(*peer)), "10.0.0.1:4000");
   EXPECT_EQ(names.asked(), 2);
 }
@@ -152,14 +146,14 @@ TEST(PeerAddresses, NobodyWaitsForASlowNameServer) {
   const auto answer = std::make_shared<Event>();
   const auto peer = PeerAddresses::Create(
       "slow", 4000, [answer](const std::string&, std::uint16_t) -> Result<Addresses> {
-        (void)answer->Wait(Soon());
+        (void)answer->Wait(HangDeadline());
         return Of({"10.0.0.1"});
       });
   Ended ended(*peer);
   EXPECT_FALSE(peer->Next().value().has_value());
   EXPECT_EQ(peer->WaitUntilKnown(Instant{}).error().code, ErrorCode::kTimeout);
   answer->Notify();
-  ended.Await(1);
+  ASSERT_TRUE(ended.Await(1));
   EXPECT_EQ(Text(Next(*peer)), "10.0.0.1:4000");
 }
 
@@ -172,7 +166,7 @@ TEST(PeerAddresses, SetOnKnownWaitsForACallInProgress) {
     peer->SetOnKnown([&calls] { ++*calls; });
     peer->SetOnKnown({});
     calls.reset();
-    (void)peer->WaitUntilKnown(Soon());
+    (void)peer->WaitUntilKnown(HangDeadline());
   }
 }
 

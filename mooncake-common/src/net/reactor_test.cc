@@ -11,17 +11,16 @@
 #include <vector>
 
 #include "mooncake-common/src/net/socket.h"
+#include "mooncake-common/src/test_support/wait_until.h"
 
 namespace mooncake {
 namespace {
-
-constexpr auto kHang = std::chrono::seconds(30);
 
 // Runs everything that was posted before it.
 void Drain(Reactor& reactor) {
   std::promise<void> reached;
   reactor.Post([&reached] { reached.set_value(); });
-  ASSERT_EQ(reached.get_future().wait_for(kHang), std::future_status::ready);
+  ASSERT_EQ(reached.get_future().wait_for(kHangLimit), std::future_status::ready);
 }
 
 void SendByte(int fd) {
@@ -32,12 +31,11 @@ void SendByte(int fd) {
 class ReactorTest : public testing::Test {
  protected:
   void SetUp() override { ASSERT_TRUE(reactor_.Start().has_value()); }
+  // Until the reactor sleeps, or has at least slept since.
   void WaitForSleep() {
     const std::uint64_t before = reactor_.sleeps();
     reactor_.Post([] {});
-    while (reactor_.sleeps() == before) {
-      std::this_thread::yield();
-    }
+    ASSERT_TRUE(WaitUntil([&] { return reactor_.sleeps() != before; }));
   }
   Reactor reactor_;
 };
@@ -66,14 +64,14 @@ TEST_F(ReactorTest, IsWokenFromSleepByPostsTimersAndDescriptors) {
   WaitForSleep();
   SendByte(theirs.get());
   auto future = seen.get_future();
-  ASSERT_EQ(future.wait_for(kHang), std::future_status::ready);
+  ASSERT_EQ(future.wait_for(kHangLimit), std::future_status::ready);
   EXPECT_EQ(future.get() & EPOLLIN, static_cast<std::uint32_t>(EPOLLIN));
   reactor_.Unwatch(id);
 
   WaitForSleep();
   std::promise<void> fired;
   reactor_.After(std::chrono::milliseconds(1), [&fired] { fired.set_value(); });
-  EXPECT_EQ(fired.get_future().wait_for(kHang), std::future_status::ready);
+  EXPECT_EQ(fired.get_future().wait_for(kHangLimit), std::future_status::ready);
   WaitForSleep();
   Drain(reactor_);
 }
@@ -86,17 +84,13 @@ TEST_F(ReactorTest, LeavesAOneShotWatchSilentUntilItIsModified) {
                                 [&calls](std::uint32_t) { calls.fetch_add(1); })
                          .value();
   SendByte(theirs.get());
-  while (calls.load() == 0) {
-    std::this_thread::yield();
-  }
+  ASSERT_TRUE(WaitUntil([&] { return calls.load() != 0; }));
   SendByte(theirs.get());
   Drain(reactor_);
   WaitForSleep();
   EXPECT_EQ(calls.load(), 1);
   reactor_.Modify(id, EPOLLIN | EPOLLONESHOT);  // The unread bytes are still there.
-  while (calls.load() == 1) {
-    std::this_thread::yield();
-  }
+  ASSERT_TRUE(WaitUntil([&] { return calls.load() != 1; }));
   EXPECT_EQ(calls.load(), 2);
   reactor_.Unwatch(id);
 }
@@ -104,15 +98,18 @@ TEST_F(ReactorTest, LeavesAOneShotWatchSilentUntilItIsModified) {
 TEST_F(ReactorTest, SleepsWithoutWakingWhileIdle) {
   auto [ours, theirs] = SocketPair().value();
   const WatchId id = reactor_.Watch(ours.get(), EPOLLIN, [](std::uint32_t) {}).value();
-  WaitForSleep();
-  const std::uint64_t before = reactor_.sleeps();
-  // Something else takes its time on another reactor: this one has no reason to stir.
+  // Something else takes its time on another reactor: this one has no reason to stir. A wake-up of
+  // before may come late, so it is watched until one such time has passed without any.
   Reactor other;
   ASSERT_TRUE(other.Start().has_value());
-  std::promise<void> later;
-  other.After(std::chrono::milliseconds(20), [&later] { later.set_value(); });
-  ASSERT_EQ(later.get_future().wait_for(kHang), std::future_status::ready);
-  EXPECT_EQ(reactor_.sleeps(), before);
+  EXPECT_TRUE(WaitUntil([&] {
+    WaitForSleep();
+    const std::uint64_t before = reactor_.sleeps();
+    std::promise<void> later;
+    other.After(std::chrono::milliseconds(20), [&later] { later.set_value(); });
+    later.get_future().wait();
+    return reactor_.sleeps() == before;
+  }));
   reactor_.Unwatch(id);
 }
 
@@ -132,7 +129,7 @@ TEST_F(ReactorTest, IgnoresStaleIds) {
   reactor_.Unwatch(WatchId::kNone);
   reactor_.Unwatch(static_cast<WatchId>(~0ULL));
   SendByte(theirs.get());
-  EXPECT_EQ(called.get_future().wait_for(kHang), std::future_status::ready);
+  EXPECT_EQ(called.get_future().wait_for(kHangLimit), std::future_status::ready);
   reactor_.Unwatch(fresh);
 }
 
@@ -151,7 +148,7 @@ TEST_F(ReactorTest, EndsAWatchFromWithinItsOwnCallback) {
              .value();
   });
   SendByte(theirs.get());
-  ASSERT_EQ(called.get_future().wait_for(kHang), std::future_status::ready);
+  ASSERT_EQ(called.get_future().wait_for(kHangLimit), std::future_status::ready);
   reactor_.Unwatch(id);  // Waits for the call's end.
   EXPECT_EQ(kept.use_count(), 1) << "the callback has been destroyed";
 }
@@ -166,9 +163,7 @@ TEST_F(ReactorTest, NeverRunsACallbackAfterUnwatchHasReturned) {
     const WatchId id =
         reactor_.Watch(ours.get(), EPOLLIN, [p = alive.get()](std::uint32_t) { p->fetch_add(1); })
             .value();
-    while (alive->load() == 0) {
-      std::this_thread::yield();
-    }
+    ASSERT_TRUE(WaitUntil([&] { return alive->load() != 0; }));
     reactor_.Unwatch(id);
     alive.reset();  // A late call would be a use after free.
   }
@@ -186,7 +181,7 @@ TEST_F(ReactorTest, RunsTimersInOrderAndNotThoseCancelled) {
       reactor_.After(std::chrono::milliseconds(2), [] { FAIL() << "cancelled"; });
   EXPECT_TRUE(reactor_.CancelTimer(cancelled));
   EXPECT_FALSE(reactor_.CancelTimer(cancelled));
-  ASSERT_EQ(done.get_future().wait_for(kHang), std::future_status::ready);
+  ASSERT_EQ(done.get_future().wait_for(kHangLimit), std::future_status::ready);
   EXPECT_EQ(order, (std::vector<int>{1, 2}));
 }
 
@@ -244,9 +239,7 @@ TEST_F(ReactorTest, TakesPostsAndTimersFromManyThreads) {
       });
     }
   }
-  while (runs.load() < 4 * 500 * 2) {
-    std::this_thread::yield();
-  }
+  ASSERT_TRUE(WaitUntil([&] { return runs.load() >= 4 * 500 * 2; }));
   Drain(reactor_);
   EXPECT_EQ(runs.load(), 4 * 500 * 2);
 }

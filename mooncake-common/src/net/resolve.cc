@@ -43,13 +43,14 @@ void ResolveLater(NameLookup lookup, std::string host, std::uint16_t port,
   }
 }
 
-Result<Addresses> ResolveAll(const std::string& host, std::uint16_t port, Instant deadline) {
+Result<Addresses> ResolveAll(const std::string& host, std::uint16_t port, Instant deadline,
+                             NameLookup lookup) {
   if (Result<Addresses> number = ResolveNumber(host, port)) {
     return number;
   }
   std::promise<Result<Addresses>> promise;
   auto answer = promise.get_future();
-  ResolveLater(ResolveAddresses, host, port,
+  ResolveLater(std::move(lookup), host, port,
                [promise = std::move(promise)](Result<Addresses> found) mutable {
                  promise.set_value(std::move(found));
                });

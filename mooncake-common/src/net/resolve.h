@@ -27,7 +27,7 @@ using NameLookup = std::function<Result<Addresses>(const std::string& host, std:
 //
 // Errors: kDns (unknown name, name server unreachable), kTimeout, kExhausted.
 [[nodiscard]] Result<Addresses> ResolveAll(const std::string& host, std::uint16_t port,
-                                           Instant deadline);
+                                           Instant deadline, NameLookup lookup = ResolveAddresses);
 
 // The same in the background: `done` is called once, on the lookup's thread, or within the call
 // with kExhausted.

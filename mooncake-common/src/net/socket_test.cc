@@ -7,13 +7,16 @@
 #include <cstddef>
 #include <string>
 
+#include "mooncake-common/src/test_support/loopback.h"
+#include "mooncake-common/src/test_support/wait_until.h"
+
 namespace mooncake {
 namespace {
 
 // Waits for readiness, as a reactor would.
 void Await(int fd, short events) {
   pollfd wait{.fd = fd, .events = events, .revents = 0};
-  ASSERT_EQ(poll(&wait, 1, 10'000), 1);
+  ASSERT_EQ(poll(&wait, 1, kHangLimitMs), 1);
 }
 
 UniqueFd AcceptOne(int listener, SocketAddress* peer = nullptr) {
@@ -67,12 +70,8 @@ TEST(Socket, KeepsItsPortForItselfAlone) {
 }
 
 TEST(Socket, ReportsARefusalOnFirstUse) {
-  std::uint16_t port = 0;
-  {
-    const auto listener = SocketListen("127.0.0.1", 0);
-    port = LocalPort(listener->get()).value();
-  }
-  const auto address = ResolveAddress("127.0.0.1", port).value();
+  const RefusingPort refusing;
+  const SocketAddress address = refusing.address();
   const auto client = SocketConnect(address);
   ASSERT_TRUE(client.has_value()) << "a non-blocking connect reports later";
   Await(client->get(), POLLIN);

@@ -33,10 +33,7 @@ constexpr std::size_t kReadBytes = 16 << 10;
 // first.
 constexpr int kRequestsPerTurn = 16;
 constexpr std::size_t kOutputBytesPerTurn = 256 << 10;
-// After an error, what the client still sends is read and dropped, so that the kernel does not
-// answer it with a reset that overtakes our response.
 constexpr std::size_t kLingerBytes = 4 << 20;
-constexpr Duration kLingerTimeout = std::chrono::seconds(1);
 constexpr Duration kAcceptRetry = std::chrono::milliseconds(100);
 
 // For sockets that go anyway, and options that only help.
@@ -303,7 +300,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
     if (socket_.shutdown(tcp::socket::shutdown_send, error)) {
       return Close();
     }
-    SetDeadline(kLingerTimeout);
+    SetDeadline(server_.options().linger_timeout);
     WaitReadable();
   }
 

@@ -34,6 +34,9 @@ struct HttpServerOptions {
   // For one request to arrive, answered 408 beyond; and again for its response to be taken.
   Duration request_timeout = std::chrono::seconds(10);
   Duration drain_timeout = std::chrono::seconds(1);  // What Stop() grants to requests under way.
+  // After a refusal, for what the client still sends: it is read and dropped, up to 4 MiB, so that
+  // the kernel does not answer it with a reset that overtakes ours.
+  Duration linger_timeout = std::chrono::seconds(1);
 };
 
 struct HttpServerStats {

@@ -17,13 +17,14 @@
 #include "mooncake-common/src/net/rpc/hello.h"
 #include "mooncake-common/src/net/rpc/server.h"
 #include "mooncake-common/src/net/socket.h"
+#include "mooncake-common/src/test_support/loopback.h"
+#include "mooncake-common/src/test_support/standstill.h"
+#include "mooncake-common/src/test_support/wait_until.h"
 
 namespace mooncake::rpc {
 namespace {
 
 constexpr std::uint16_t kEcho = 1;
-
-Instant Soon() { return SteadyClock::Get().Now() + std::chrono::seconds(60); }
 
 std::unique_ptr<RpcServer> StartServer() {
   auto server = std::make_unique<RpcServer>(RpcServer::Options{.host = "127.0.0.1"});
@@ -32,22 +33,6 @@ std::unique_ptr<RpcServer> StartServer() {
   EXPECT_TRUE(server->Start().has_value());
   return server;
 }
-
-// An address that refuses connections for as long as it lives: bound, and nobody listens.
-class RefusingAddress {
- public:
-  RefusingAddress() : fd_(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
-    const SocketAddress any = ResolveAddress("127.0.0.1", 0).value();
-    EXPECT_EQ(bind(fd_.get(), reinterpret_cast<const sockaddr*>(&any.storage), any.length_bytes),
-              0);
-  }
-  [[nodiscard]] SocketAddress address() const {
-    return ResolveAddress("127.0.0.1", LocalPort(fd_.get()).value()).value();
-  }
-
- private:
-  const UniqueFd fd_;
-};
 
 SocketAddress AddressOf(const RpcServer& server) {
   return ResolveAddress("127.0.0.1", server.port()).value();
@@ -59,9 +44,9 @@ class RpcClientTest : public testing::Test {
   // Calls until one is served; returns how many failed before.
   static int CallUntilServed(RpcClient& client) {
     RpcReply reply;
-    const Instant limit = Soon();
+    const Instant limit = HangDeadline();
     for (int failed = 0; SteadyClock::Get().Now() < limit; ++failed) {
-      const auto called = client.Call(kEcho, {}, Soon(), reply);
+      const auto called = client.Call(kEcho, {}, HangDeadline(), reply);
       if (called) {
         return failed;
       }
@@ -76,7 +61,7 @@ class RpcClientTest : public testing::Test {
 
 TEST_F(RpcClientTest, TriesEveryAddressOfANameWithoutPausesBetween) {
   const auto server = StartServer();
-  const RefusingAddress refusing;
+  const RefusingPort refusing;
   const auto client =
       RpcClient::Create(
           reactor_,
@@ -136,12 +121,10 @@ class RawServer {
  public:
   [[nodiscard]] std::uint16_t port() const { return LocalPort(listener_.get()).value(); }
   void Accept() {
-    const Instant limit = Soon();
-    while (!peer_) {
-      ASSERT_LT(SteadyClock::Get().Now(), limit);
-      Await(listener_.get(), POLLIN);
+    ASSERT_TRUE(WaitUntil([&] {
       peer_ = SocketAccept(listener_.get(), nullptr).value();
-    }
+      return static_cast<bool>(peer_);
+    }));
   }
   void Send(const FrameHeader& header, std::span<const std::byte> body) {
     std::vector<std::byte> bytes(FrameBytes(body.size()));
@@ -151,19 +134,27 @@ class RawServer {
     std::ranges::copy(body, bytes.begin() + kFrameHeaderBytes);
     ASSERT_EQ(SocketWrite(peer_.get(), std::span<const std::byte>(bytes)).bytes, bytes.size());
   }
-  FrameHeader Read() {
+  // The next frame's header, or nothing when none comes.
+  std::optional<FrameHeader> Read() {
     for (;;) {
       const auto frame = DecodeFrame(got_);
-      EXPECT_TRUE(frame.has_value());
+      if (!frame) {
+        return std::nullopt;
+      }
       if (frame->bytes > 0) {
         const FrameHeader header = frame->header;
         got_.erase(got_.begin(), got_.begin() + static_cast<std::ptrdiff_t>(frame->bytes));
         return header;
       }
-      Await(peer_.get(), POLLIN);
+      pollfd wait{.fd = peer_.get(), .events = POLLIN, .revents = 0};
       std::array<std::byte, 4096> part{};
+      if (poll(&wait, 1, kHangLimitMs) != 1) {
+        return std::nullopt;
+      }
       const IoOutcome read = SocketRead(peer_.get(), part);
-      EXPECT_NE(read.kind, IoOutcome::Kind::kClosed);
+      if (read.kind != IoOutcome::Kind::kMoved && read.kind != IoOutcome::Kind::kWouldBlock) {
+        return std::nullopt;
+      }
       got_.insert(got_.end(), part.begin(), part.begin() + static_cast<std::ptrdiff_t>(read.bytes));
     }
   }
@@ -174,10 +165,6 @@ class RawServer {
   }
 
  private:
-  static void Await(int fd, short events) {
-    pollfd wait{.fd = fd, .events = events, .revents = 0};
-    ASSERT_EQ(poll(&wait, 1, 60'000), 1);
-  }
   const UniqueFd listener_ = SocketListen("127.0.0.1", 0).value();
   UniqueFd peer_;
   std::vector<std::byte> got_;
@@ -204,27 +191,24 @@ TEST_F(RpcClientTest, HearsAnswersThatArrivedBeforeASendFailed) {
   const auto client =
       RpcClient::Create(reactor_, {.host = "127.0.0.1", .port = server.port()}).value();
   Outcome first;
-  client->Start(kEcho, {}, Soon(), first.Callback());
+  client->Start(kEcho, {}, HangDeadline(), first.Callback());
   server.Accept();
-  ASSERT_EQ(server.Read().method, kHelloMethod);
+  const auto hello = server.Read();
+  ASSERT_TRUE(hello.has_value());
+  ASSERT_EQ(hello->method, kHelloMethod);
   server.Send({.method = kHelloMethod, .flags = FrameFlags::kReply},
               EncodeWelcome({.version = 1, .software = "raw"}));
-  const FrameHeader request = server.Read();
+  const auto request = server.Read();
+  ASSERT_TRUE(request.has_value());
 
-  Event standing;
-  Event go_on;
-  reactor_.Post([&] {
-    standing.Notify();
-    (void)go_on.Wait(Soon());
-  });
-  ASSERT_TRUE(standing.Wait(Soon()));
-  server.Send({.method = kEcho, .flags = FrameFlags::kReply, .id = request.id}, {});
+  Standstill standstill(reactor_);
+  server.Send({.method = kEcho, .flags = FrameFlags::kReply, .id = request->id}, {});
   server.Reset();
   Outcome second;
-  client->Start(kEcho, {}, Soon(), second.Callback());
-  go_on.Notify();
-  ASSERT_TRUE(first.ended.Wait(Soon()));
-  ASSERT_TRUE(second.ended.Wait(Soon()));
+  client->Start(kEcho, {}, HangDeadline(), second.Callback());
+  standstill.GoOn();
+  ASSERT_TRUE(first.ended.Wait(HangDeadline()));
+  ASSERT_TRUE(second.ended.Wait(HangDeadline()));
   EXPECT_FALSE(first.error.has_value()) << first.error->ToString();
   ASSERT_TRUE(second.error.has_value());
   EXPECT_EQ(second.error->code, ErrorCode::kUnavailable);
@@ -234,22 +218,17 @@ TEST_F(RpcClientTest, HearsARefusalInWordsThatCameBeforeTheEnd) {
   RawServer server;
   const auto client =
       RpcClient::Create(reactor_, {.host = "127.0.0.1", .port = server.port()}).value();
-  Event standing;
-  Event go_on;
-  reactor_.Post([&] {
-    standing.Notify();
-    (void)go_on.Wait(Soon());
-  });
-  ASSERT_TRUE(standing.Wait(Soon()));
+  Standstill standstill(reactor_);
   Outcome call;
-  client->Start(kEcho, {}, Soon(), call.Callback());  // Connected by the kernel, hello unsent.
+  client->Start(kEcho, {}, HangDeadline(),
+                call.Callback());  // Connected by the kernel, hello unsent.
   server.Accept();
   server.Send({.method = kHelloMethod, .flags = FrameFlags::kReply},
               EncodeWelcome({.software = "raw",
                              .refusal = Error{ErrorCode::kPermissionDenied, "wrong token"}}));
   server.Reset();
-  go_on.Notify();
-  ASSERT_TRUE(call.ended.Wait(Soon()));
+  standstill.GoOn();
+  ASSERT_TRUE(call.ended.Wait(HangDeadline()));
   ASSERT_TRUE(call.error.has_value());
   EXPECT_EQ(call.error->code, ErrorCode::kPermissionDenied) << call.error->ToString();
 }

@@ -6,19 +6,17 @@
 #include <new>
 #include <stdexcept>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "mooncake-common/src/net/rpc/client.h"
 #include "mooncake-common/src/net/rpc/server.h"
+#include "mooncake-common/src/test_support/wait_until.h"
 
 namespace mooncake::rpc {
 namespace {
 
 constexpr std::uint16_t kEcho = 1;
 constexpr std::uint16_t kThrow = 2;  // Throws what its first byte says, after half an answer.
-
-Instant Soon() { return SteadyClock::Get().Now() + std::chrono::seconds(60); }
 
 std::unique_ptr<RpcServer> StartServer(RpcServer::Options options = {}) {
   options.host = "127.0.0.1";
@@ -49,7 +47,7 @@ class RpcLimits : public testing::Test {
   }
   static bool IsServed(RpcClient& client) {
     RpcReply reply;
-    return client.Call(kEcho, {}, Soon(), reply).has_value();
+    return client.Call(kEcho, {}, HangDeadline(), reply).has_value();
   }
   Reactor reactor_;
 };
@@ -60,7 +58,7 @@ TEST_F(RpcLimits, AHandlerThatThrowsAnswersInternalAndTheServerGoesOn) {
   RpcReply reply;
   for (const int kind : {0, 1, 2}) {
     const std::vector<std::byte> body{static_cast<std::byte>(kind)};
-    const auto called = client->Call(kThrow, body, Soon(), reply);
+    const auto called = client->Call(kThrow, body, HangDeadline(), reply);
     ASSERT_FALSE(called.has_value());
     EXPECT_EQ(called.error().code, ErrorCode::kInternal) << called.error().ToString();
     if (kind == 0) {
@@ -92,18 +90,14 @@ TEST_F(RpcLimits, OneConnectionTooManyTakesThePlaceOfTheLongestSilent) {
 }
 
 TEST_F(RpcLimits, StrangersMakeRoomBeforeThoseThatAreKnown) {
-  const auto server = StartServer({.max_connections = 2});
+  const auto server = StartServer({.max_connections = 2, .hello_timeout = kHangLimit});
   const auto client = ClientOf(*server);
   ASSERT_TRUE(IsServed(*client));
   const SocketAddress address = ResolveAddress("127.0.0.1", server->port()).value();
   std::vector<UniqueFd> strangers;
   for (std::uint64_t i = 1; i <= 20; ++i) {
     strangers.push_back(SocketConnect(address).value());
-    const Instant limit = Soon();
-    while (server->stats().accepted < 1 + i) {
-      ASSERT_LT(SteadyClock::Get().Now(), limit);
-      std::this_thread::yield();
-    }
+    ASSERT_TRUE(WaitUntil([&] { return server->stats().accepted == 1 + i; }));
   }
   EXPECT_TRUE(IsServed(*client));
   EXPECT_EQ(server->stats().accepted, 21U) << "the client had to come again";

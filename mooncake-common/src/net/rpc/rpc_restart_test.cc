@@ -7,7 +7,6 @@
 #include <unistd.h>
 
 #include <array>
-#include <charconv>
 #include <cstdlib>
 #include <string>
 #include <thread>
@@ -17,22 +16,22 @@
 #include "mooncake-common/src/net/reactor.h"
 #include "mooncake-common/src/net/rpc/client.h"
 #include "mooncake-common/src/net/rpc/server.h"
-#include "mooncake-common/src/net/socket.h"
+#include "mooncake-common/src/test_support/loopback.h"
+#include "mooncake-common/src/test_support/wait_until.h"
 
 namespace mooncake::rpc {
 namespace {
 
 constexpr std::uint16_t kEcho = 1;
 constexpr std::uint16_t kNeverAnswers = 2;
-constexpr const char* kPortVariable = "RPC_RESTART_TEST_PORT";
-
-Instant Soon() { return SteadyClock::Get().Now() + std::chrono::seconds(60); }
+constexpr std::uint16_t kPort = 20000;
+constexpr const char* kHostVariable = "RPC_RESTART_TEST_HOST";
 
 // The other process is this program again, running only the "test" below.
 class ServerProcess {
  public:
-  explicit ServerProcess(std::uint16_t port) {
-    const std::string variable = std::string(kPortVariable) + "=" + std::to_string(port);
+  explicit ServerProcess(const std::string& host) {
+    const std::string variable = std::string(kHostVariable) + "=" + host;
     std::vector<char*> environment;
     for (char** each = environ; *each != nullptr; ++each) {
       environment.push_back(*each);
@@ -62,10 +61,9 @@ class ServerProcess {
 
 TEST(OtherProcess, DISABLED_ServesUntilItIsKilled) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
-  const std::string text = getenv(kPortVariable);
-  std::uint16_t port = 0;
-  std::from_chars(text.data(), text.data() + text.size(), port);
-  RpcServer server({.host = "127.0.0.1", .port = port});
+  const char* const host = getenv(kHostVariable);
+  ASSERT_NE(host, nullptr) << "only the test below starts this one";
+  RpcServer server({.host = host, .port = kPort});
   server.Register(kEcho, [](std::span<const std::byte> body, ReplyWriter& reply, const PeerInfo&) {
     reply.Append(body);
   });
@@ -81,54 +79,44 @@ TEST(OtherProcess, DISABLED_ServesUntilItIsKilled) {
 }
 
 TEST(RpcRestart, AKilledServerFailsItsCallsAndIsUsedAgainWhenItIsBack) {
-  std::uint16_t port = 0;
-  {
-    const UniqueFd probe = SocketListen("127.0.0.1", 0).value();
-    port = LocalPort(probe.get()).value();
-  }
+  const std::string host = OwnLoopbackHost();
   Reactor reactor;
   ASSERT_TRUE(reactor.Start().has_value());
-  const auto client = RpcClient::Create(reactor, {.host = "127.0.0.1", .port = port}).value();
+  const auto client = RpcClient::Create(reactor, {.host = host, .port = kPort}).value();
   RpcReply reply;
-  const Instant limit = Soon();
-  const auto call_until_served = [&] {
-    for (;;) {
-      const auto called = client->Call(kEcho, {}, Soon(), reply);
-      if (called) {
-        return;
-      }
-      ASSERT_EQ(called.error().code, ErrorCode::kUnavailable) << called.error().ToString();
-      ASSERT_LT(SteadyClock::Get().Now(), limit);
-      std::this_thread::yield();
-    }
+  const auto is_served = [&] {
+    const auto called = client->Call(kEcho, {}, HangDeadline(), reply);
+    EXPECT_TRUE(called || called.error().code == ErrorCode::kUnavailable)
+        << called.error().ToString();
+    return called.has_value();
   };
-  ServerProcess first(port);
-  call_until_served();
+  ServerProcess first(host);
+  ASSERT_TRUE(WaitUntil(is_served));
 
   // One that waits itself, one that does not.
   Event started_ended;
   ErrorCode started_code = ErrorCode::kInternal;
-  client->Start(kNeverAnswers, {}, Soon(), [&](Result<std::span<const std::byte>> answer) {
+  client->Start(kNeverAnswers, {}, HangDeadline(), [&](Result<std::span<const std::byte>> answer) {
     started_code = answer ? ErrorCode::kInternal : answer.error().code;
     started_ended.Notify();
   });
   ErrorCode waited_code = ErrorCode::kInternal;
   std::jthread waiter([&] {
     RpcReply own;
-    const auto called = client->Call(kNeverAnswers, {}, Soon(), own);
+    const auto called = client->Call(kNeverAnswers, {}, HangDeadline(), own);
     waited_code = called ? ErrorCode::kInternal : called.error().code;
   });
   first.Kill();
-  ASSERT_TRUE(started_ended.Wait(Soon()));
+  ASSERT_TRUE(started_ended.Wait(HangDeadline()));
   waiter.join();
   EXPECT_EQ(started_code, ErrorCode::kUnavailable);
   EXPECT_EQ(waited_code, ErrorCode::kUnavailable);
-  const auto refused = client->Call(kEcho, {}, Soon(), reply);
+  const auto refused = client->Call(kEcho, {}, HangDeadline(), reply);
   ASSERT_FALSE(refused.has_value());
   EXPECT_EQ(refused.error().code, ErrorCode::kUnavailable);
 
-  const ServerProcess second(port);
-  call_until_served();
+  const ServerProcess second(host);
+  EXPECT_TRUE(WaitUntil(is_served));
 }
 
 }  // namespace
