@@ -2,8 +2,8 @@
 
 import json
 import queue
+import random
 import re
-import socket
 import subprocess
 import sys
 import threading
@@ -17,22 +17,22 @@ from benchmarks.trace_replay.node import Settings
 
 START_TIMEOUT_S = 60.0
 STOP_TIMEOUT_S = 20.0
+#: Of a host of our own; the kernel gives none of these away.
+RPC_PORT, METRICS_PORT, METADATA_PORT = 20051, 20052, 20053
 
 
 class ClusterError(RuntimeError):
     """A process of the cluster did not start or died; the message ends with its last lines."""
 
 
-def free_ports(count: int) -> list[int]:
-    """Ports that were free a moment ago, all different."""
-    probes = [socket.socket() for _ in range(count)]
-    try:
-        for probe in probes:
-            probe.bind(("127.0.0.1", 0))
-        return [probe.getsockname()[1] for probe in probes]
-    finally:
-        for probe in probes:
-            probe.close()
+def own_loopback_host() -> str:
+    """One of the sixteen million addresses of the loopback network, so that its ports are ours alone.
+
+    A port that is found free on an address which others use may be theirs a moment later: the kernel gives it to the
+    next socket that asks for any.
+    """
+    draw = random.SystemRandom()
+    return f"127.{draw.randint(1, 254)}.{draw.randint(0, 255)}.{draw.randint(1, 254)}"
 
 
 class Process:
@@ -110,9 +110,16 @@ class Cluster:
     def __init__(self, binaries: Path, logs: Path, lease_ms: int):
         logs.mkdir(parents=True, exist_ok=True)
         self._logs = logs
-        rpc_port, self._metrics_port = free_ports(2)
-        self.master_address = f"127.0.0.1:{rpc_port}"
-        flags = [f"--rpc_port={rpc_port}", f"--metrics_port={self._metrics_port}", f"--default_kv_lease_ttl={lease_ms}"]
+        host = own_loopback_host()
+        self.master_address = f"{host}:{RPC_PORT}"
+        self._metrics_url = f"http://{host}:{METRICS_PORT}/metrics"
+        flags = [
+            f"--rpc_address={host}",
+            f"--rpc_port={RPC_PORT}",
+            f"--metrics_host={host}",
+            f"--metrics_port={METRICS_PORT}",
+            f"--default_kv_lease_ttl={lease_ms}",
+        ]
         self._binary = binaries / "mooncake_master"
         self.master = Process("mooncake_master", [str(self._binary), *flags], logs / "master.log")
         self.nodes: list[Process] = []
@@ -135,7 +142,7 @@ class Cluster:
             if not self.master.alive():
                 raise self.master.death()
             if time.monotonic() > deadline:
-                raise ClusterError(f"mooncake_master does not answer on port {self._metrics_port}")
+                raise ClusterError(f"mooncake_master does not answer at {self._metrics_url}")
             time.sleep(0.02)
 
     def add_node(self, settings: Settings) -> None:
@@ -157,7 +164,7 @@ class Cluster:
     def metrics(self) -> dict[str, float] | None:
         """The master's metrics without labels, by name; None if it does not answer."""
         try:
-            with urllib.request.urlopen(f"http://127.0.0.1:{self._metrics_port}/metrics", timeout=5) as reply:
+            with urllib.request.urlopen(self._metrics_url, timeout=5) as reply:
                 text = reply.read().decode()
         except OSError:
             return None

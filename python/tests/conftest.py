@@ -1,20 +1,17 @@
 """What tests of the Python package share."""
 
-import selectors
 import signal
 import subprocess
 import sys
-import time
 import urllib.error
 import urllib.request
 from pathlib import Path
 
 import pytest
 
-from benchmarks.trace_replay.cluster import free_ports
+from benchmarks.trace_replay.cluster import METADATA_PORT, METRICS_PORT, RPC_PORT, own_loopback_host
 from remote import Remote
-
-START_LIMIT_S = 60
+from waiting import HANG_LIMIT_S, wait_until
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -40,38 +37,46 @@ def scripts() -> Path:
 
 
 class Master:
-    """A ``mooncake_master`` on ports of its own.
+    """A ``mooncake_master`` on a host of its own, so that nobody takes its ports while it is away.
 
     Attributes:
+        host: Where all its servers listen.
         address: ``host:port`` of its RPC server.
-        metrics_port: Port of its admin HTTP server.
+        metadata_url: Of its metadata server, when it has one.
     """
 
-    def __init__(self, binary: Path, log: Path, flags: list[str], ports: list[int] | None = None):
+    rpc_port, metrics_port = RPC_PORT, METRICS_PORT
+
+    def __init__(self, binary: Path, log: Path, flags: list[str]):
         self.binary, self.log, self.flags = binary, log, flags
-        self.rpc_port, self.metrics_port = ports or free_ports(2)
-        self.address = f"127.0.0.1:{self.rpc_port}"
+        self.host = own_loopback_host()
+        self.address = f"{self.host}:{RPC_PORT}"
+        self.metadata_url = f"http://{self.host}:{METADATA_PORT}/metadata"
         self.start()
 
     def start(self) -> None:
         """Starts it (again, on the same ports) and returns once it answers."""
         command = [
             self.binary,
-            f"--rpc_port={self.rpc_port}",
-            f"--metrics_port={self.metrics_port}",
+            f"--rpc_address={self.host}",
+            f"--rpc_port={RPC_PORT}",
+            f"--metrics_host={self.host}",
+            f"--metrics_port={METRICS_PORT}",
+            f"--http_metadata_server_host={self.host}",
+            f"--http_metadata_server_port={METADATA_PORT}",
             *self.flags,
         ]
         with self.log.open("ab") as errors:
             self.process = subprocess.Popen(command, stdout=errors, stderr=errors)
-        deadline = time.monotonic() + START_LIMIT_S
-        while True:
-            try:
-                self.http("/health")
-                return
-            except OSError:
-                assert self.process.poll() is None, f"master ended: {self.tail()}"
-                assert time.monotonic() < deadline, f"master does not answer: {self.tail()}"
-                selectors.DefaultSelector().select(0.01)
+        wait_until(self.answers, f"the master answers; see {self.log}")
+
+    def answers(self) -> bool:
+        """Whether its admin server does; AssertionError if it has ended."""
+        try:
+            return self.http("/health")[0] == 200
+        except OSError:
+            assert self.process.poll() is None, f"master ended: {self.tail()}"
+            return False
 
     def tail(self) -> str:
         """The end of its log."""
@@ -79,9 +84,9 @@ class Master:
 
     def http(self, path: str, method: str = "GET", body: bytes | None = None) -> tuple[int, str, str]:
         """(status, body, content type) of an admin request."""
-        request = urllib.request.Request(f"http://127.0.0.1:{self.metrics_port}{path}", data=body, method=method)
+        request = urllib.request.Request(f"http://{self.host}:{METRICS_PORT}{path}", data=body, method=method)
         try:
-            with urllib.request.urlopen(request, timeout=30) as reply:
+            with urllib.request.urlopen(request, timeout=HANG_LIMIT_S) as reply:
                 return reply.status, reply.read().decode(), reply.headers.get("Content-Type", "")
         except urllib.error.HTTPError as error:
             return error.code, error.read().decode(), error.headers.get("Content-Type", "")
@@ -101,7 +106,7 @@ class Master:
         if self.process.poll() is None:
             self.process.send_signal(signal.SIGTERM)
         try:
-            return self.process.wait(30)
+            return self.process.wait(HANG_LIMIT_S)
         finally:
             self.process.kill()
 
@@ -111,8 +116,8 @@ def start_master(scripts, tmp_path):
     """Starts masters: ``start_master("--flag=value", ...)``; all are stopped at the end."""
     masters = []
 
-    def start(*flags: str, ports: list[int] | None = None) -> Master:
-        masters.append(Master(scripts / "mooncake_master", tmp_path / f"master{len(masters)}.log", list(flags), ports))
+    def start(*flags: str) -> Master:
+        masters.append(Master(scripts / "mooncake_master", tmp_path / f"master{len(masters)}.log", list(flags)))
         return masters[-1]
 
     yield start
@@ -122,8 +127,8 @@ def start_master(scripts, tmp_path):
 
 @pytest.fixture
 def master(start_master) -> Master:
-    """A master with short leases."""
-    return start_master("--default_kv_lease_ttl=200")
+    """A master whose leases outlast any test, and whose clients may be silent as long."""
+    return start_master("--default_kv_lease_ttl=600000", "--client_ttl=600")
 
 
 @pytest.fixture

@@ -9,6 +9,7 @@ import pytest
 
 import mooncake
 from mooncake.http_metadata_server import KVBootstrapServer
+from waiting import HANG_LIMIT_S, wait_until
 
 PACKAGE = Path(mooncake.__file__).parent
 SIZE = 1 << 20
@@ -92,8 +93,12 @@ def engines(library):
 def finish(library, engine, batch, task) -> TransferStatus:
     """The task's final status."""
     status = TransferStatus(WAITING, 0)
-    while status.status in (WAITING, PENDING):
+
+    def ended() -> bool:
         assert library.getTransferStatus(engine, batch, task, ctypes.byref(status)) == 0
+        return status.status not in (WAITING, PENDING)
+
+    wait_until(ended, "the task ends")
     return status
 
 
@@ -195,5 +200,5 @@ def test_the_documented_program_runs(language, compiler, tmp_path):
     source.write_text(example[1])
     link = [f"-L{PACKAGE}", "-lmooncake", f"-Wl,-rpath,{PACKAGE}"]
     subprocess.run([*compiler, f"-I{PACKAGE / 'include'}", source, *link, "-o", program], check=True)
-    done = subprocess.run([program], capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run([program], capture_output=True, text=True, timeout=HANG_LIMIT_S, check=False)
     assert done.stdout == "moved\n", done.stderr

@@ -13,6 +13,7 @@ import pytest
 
 import mooncake.engine
 from mooncake.engine import TransferEngine, TransferNotify, TransferOpcode
+from waiting import wait_until
 
 SIZE = 8 << 20
 
@@ -113,9 +114,9 @@ def test_a_submitted_write_is_polled_until_it_is_done(pair):
     local.bytes[:100] = data = os.urandom(100)
     batch = initiator.transfer_submit_write(name, local.address, remote.address, 100)
     assert batch != 0
-    while (status := initiator.transfer_check_status(batch)) == 0:
-        pass
-    assert status == 1
+    statuses = []
+    wait_until(lambda: statuses.append(initiator.transfer_check_status(batch)) or statuses[-1] != 0, "the write ends")
+    assert statuses[-1] == 1
     assert remote.bytes[:100] == data
 
 

@@ -4,7 +4,6 @@ Each ends in a clear error or heals by itself, and harms no other transfer.
 """
 
 import os
-import random
 import signal
 import socket
 import threading
@@ -12,14 +11,16 @@ from pathlib import Path
 
 import pytest
 
-from waiting import wait_until
+from benchmarks.trace_replay.cluster import own_loopback_host
+from waiting import HANG_LIMIT_S, wait_until
 
 
 @pytest.mark.parametrize("forced_tcp", ["0", "1"])
 def test_a_target_killed_in_the_middle_fails_the_transfer_and_nothing_else(start_engine_process, forced_tcp):
     initiator, victim, other = (start_engine_process(MC_FORCE_TCP=forced_tcp) for _ in range(3))
+    first = initiator.fill(0, 1 << 20, "first")
     initiator.send("move_until_it_fails", victim.info["name"], victim.info["address"], 128 << 20)
-    wait_until(lambda: victim.checksum(0, 1 << 20) != 0, "the first bytes arrive")
+    wait_until(lambda: victim.checksum(0, 1 << 20) == first, "the first bytes arrive")
     victim.kill()
     _, code = initiator.receive()
     assert code == -1
@@ -60,7 +61,7 @@ def test_rubbish_on_the_engine_ports_harms_nobody(start_engine_process):
     target, initiator = start_engine_process(size=1 << 20), start_engine_process(size=1 << 20)
     port = int(target.info["name"].rpartition(":")[2])
     for rubbish in (b"", b"\0" * 8, b"\xff" * 100, b"GET / HTTP/1.1\r\n\r\n", os.urandom(4096)):
-        with socket.create_connection(("127.0.0.1", port), timeout=30) as connection:
+        with socket.create_connection(("127.0.0.1", port), timeout=HANG_LIMIT_S) as connection:
             connection.sendall(rubbish)
             connection.shutdown(socket.SHUT_WR)
             try:
@@ -91,20 +92,6 @@ def test_a_host_that_cannot_be_parsed_is_quoted(start_engine_process):
         assert host in peer.last_error()[1]
 
 
-def port_of_ones_own():
-    """A port that neither the kernel nor an engine draws from its range, so that it stays free while nobody has it."""
-    lowest_drawn = int(Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split()[0])
-    for _ in range(100):
-        with socket.socket() as probe:
-            port = random.randrange(17001, lowest_drawn)
-            try:
-                probe.bind(("127.0.0.1", port))
-                return port
-            except OSError:
-                continue
-    pytest.fail("no port below those that the kernel draws is free")
-
-
 def write_and_check(initiator, target):
     """One verified write of 1 MiB from ``initiator`` to ``target``, by the addresses that they have now."""
     wanted = initiator.fill(0, 1 << 20, os.urandom(4).hex())
@@ -118,7 +105,7 @@ def write_and_check(initiator, target):
 @pytest.mark.parametrize("rounds", [6, pytest.param(50, marks=pytest.mark.long_form)])
 def test_a_target_restarted_under_its_name_is_found_with_its_new_addresses(start_engine_process, forced_tcp, rounds):
     initiator = start_engine_process(size=8 << 20, MC_FORCE_TCP=forced_tcp)
-    host = f"127.0.0.1:{port_of_ones_own()}"
+    host = f"{own_loopback_host()}:20000"  # A port that the kernel gives to nobody.
     footprints = []
     for number in range(rounds):
         # Other sizes, hence other addresses.

@@ -1,4 +1,5 @@
 import http.client
+import re
 import signal
 import socket
 import subprocess
@@ -7,7 +8,9 @@ import urllib.parse
 
 import pytest
 
+from benchmarks.trace_replay.cluster import own_loopback_host
 from mooncake.http_metadata_server import KVBootstrapServer, KVPoll
+from waiting import HANG_LIMIT_S
 
 
 @pytest.fixture
@@ -19,7 +22,7 @@ def server():
 
 
 def ask(port: int, method: str, key: str | None, body: bytes | None = None, path: str = "/metadata"):
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=10)
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=HANG_LIMIT_S)
     query = "" if key is None else "?key=" + urllib.parse.quote(key, safe="")
     connection.request(method, path + query, body)
     reply = connection.getresponse()
@@ -77,13 +80,15 @@ def test_a_silent_client_stalls_nobody(server):
         assert ask(server.port, "PUT", "k", b"1")[0] == 200
 
 
-def test_closing_frees_the_port_and_may_be_repeated(server):
-    port = server.port
+def test_closing_frees_the_port_and_may_be_repeated():
+    host = own_loopback_host()
+    server = KVBootstrapServer(0, host)
+    server.run()
     assert server.poll() == KVPoll.Success
     server.close()
     server.close()
     assert server.poll() == KVPoll.Failed
-    again = KVBootstrapServer(port, "127.0.0.1")
+    again = KVBootstrapServer(server.port, host)
     again.run()
     again.close()
 
@@ -95,20 +100,17 @@ def test_a_taken_port_is_an_error_of_run(server):
 
 
 def test_the_script_serves_and_ends_on_sigterm(scripts):
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
     process = subprocess.Popen(
-        [scripts / "mooncake_http_metadata_server", "--port", str(port), "--host", "127.0.0.1"],
+        [scripts / "mooncake_http_metadata_server", "--port=0", "--host=127.0.0.1"],
         stderr=subprocess.PIPE,
         text=True,
     )
     try:
-        while "listens on" not in process.stderr.readline():
-            assert process.poll() is None
+        listens = next(line for line in process.stderr if "listens on" in line)
+        port = int(re.search(r"listens on 127\.0\.0\.1:(\d+)", listens)[1])
         assert ask(port, "PUT", "k", b"1")[0] == 200
         process.send_signal(signal.SIGTERM)
-        assert process.wait(20) == 0
+        assert process.wait(HANG_LIMIT_S) == 0
     finally:
         process.kill()
         process.stderr.close()
@@ -127,7 +129,7 @@ def test_the_script_says_which_port_is_taken(server):
         ],
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=HANG_LIMIT_S,
         check=False,
     )
     assert run.returncode == 1

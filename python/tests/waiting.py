@@ -1,16 +1,17 @@
-"""Waiting for what another process does, without sleeping and without guessing how long it takes."""
+"""How tests wait: for a condition, however long that takes, and not for a time."""
 
 import threading
 import time
 from collections.abc import Callable
 
-LIMIT_S = 60  # Only to end a test that would hang.
+#: Only a hang lasts as long: no wait of a healthy test comes near, whatever else the machine does.
+HANG_LIMIT_S = 60
 
 
 def wait_until(condition: Callable[[], object], what: str) -> None:
-    """Polls ``condition`` until it holds; fails after LIMIT_S, naming ``what`` did not come about."""
-    deadline = time.monotonic() + LIMIT_S
+    """Asks ``condition`` until it holds; AssertionError with ``what`` when that takes longer than HANG_LIMIT_S."""
+    deadline = time.monotonic() + HANG_LIMIT_S
     pause = threading.Event()
     while not condition():
-        assert time.monotonic() < deadline, f"still not so after {LIMIT_S} s: {what}"
-        pause.wait(0.02)
+        assert time.monotonic() < deadline, f"still not so after {HANG_LIMIT_S} s: {what}"
+        pause.wait(0.01)
