@@ -6,6 +6,7 @@
 #include <atomic>
 #include <chrono>
 #include <memory>
+#include <thread>
 
 #include "mooncake-common/src/base/clock.h"
 #include "mooncake-common/src/concurrency/executor.h"
@@ -106,6 +107,8 @@ TEST(Event, AOneShotMayDieAsSoonAsItsWaitReturned) {
     while (!stop) {
       if (Event* const event = next.exchange(nullptr)) {
         event->Notify();
+      } else {
+        std::this_thread::yield();  // To the waiter, where there is but one processor for both.
       }
     }
   });

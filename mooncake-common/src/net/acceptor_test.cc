@@ -6,13 +6,14 @@
 
 #include <array>
 #include <future>
-#include <thread>
+#include <string>
 #include <vector>
+
+#include "mooncake-common/src/test_support/loopback.h"
+#include "mooncake-common/src/test_support/wait_until.h"
 
 namespace mooncake {
 namespace {
-
-constexpr auto kHang = std::chrono::seconds(30);
 
 // Takes all descriptors from this process: those it has keep working, new ones are refused.
 class NoDescriptorsLeft {
@@ -36,12 +37,13 @@ class AcceptorTest : public testing::Test {
   void SetUp() override { ASSERT_TRUE(reactor_.Start().has_value()); }
 
   UniqueFd Listen() {
-    UniqueFd listener = SocketListen("127.0.0.1", 0).value();
-    address_ = ResolveAddress("127.0.0.1", LocalPort(listener.get()).value()).value();
+    UniqueFd listener = SocketListen(host_, 0).value();
+    address_ = ResolveAddress(host_, LocalPort(listener.get()).value()).value();
     return listener;
   }
   UniqueFd Dial() { return SocketConnect(address_).value(); }
 
+  const std::string host_ = OwnLoopbackHost();  // Nobody takes a port that was closed there.
   Reactor reactor_;
   SocketAddress address_;
 };
@@ -66,7 +68,7 @@ TEST_F(AcceptorTest, HandsOverEachConnectionWithThePeerAddress) {
   for (std::size_t i = 0; i < kConnections; ++i) {
     dialled.push_back(Dial());
   }
-  ASSERT_EQ(all.get_future().wait_for(kHang), std::future_status::ready);
+  ASSERT_EQ(all.get_future().wait_for(kHangLimit), std::future_status::ready);
   EXPECT_EQ(acceptor.pauses(), 0U);
 }
 
@@ -86,18 +88,15 @@ TEST_F(AcceptorTest, SitsOutAShortageOfDescriptorsWithoutSpinning) {
                              taken.set_value(std::move(connection));
                            })
                     .has_value());
-    while (acceptor.pauses() == 0) {
-      std::this_thread::yield();
-    }
+    ASSERT_TRUE(WaitUntil([&] { return acceptor.pauses() > 0; }));
     const std::uint64_t pauses = acceptor.pauses();
     const std::uint64_t sleeps = reactor_.sleeps();
-    while (reactor_.sleeps() == sleeps) {
-      ASSERT_LT(acceptor.pauses(), pauses + 1000) << "it tries all the time and never sleeps";
-      std::this_thread::yield();
-    }
+    ASSERT_TRUE(WaitUntil(
+        [&] { return reactor_.sleeps() != sleeps || acceptor.pauses() >= pauses + 1000; }));
+    EXPECT_LT(acceptor.pauses(), pauses + 1000) << "it tries all the time and never sleeps";
   }
   auto connection = taken.get_future();
-  ASSERT_EQ(connection.wait_for(kHang), std::future_status::ready);
+  ASSERT_EQ(connection.wait_for(kHangLimit), std::future_status::ready);
   EXPECT_TRUE(connection.get());
 }
 
@@ -111,9 +110,10 @@ TEST_F(AcceptorTest, RefusesConnectionsOnceStopped) {
   const UniqueFd dialled = Dial();
   std::array<std::byte, 1> byte{};
   IoOutcome outcome;
-  while ((outcome = SocketRead(dialled.get(), byte)).kind == IoOutcome::Kind::kWouldBlock) {
-    std::this_thread::yield();
-  }
+  ASSERT_TRUE(WaitUntil([&] {
+    outcome = SocketRead(dialled.get(), byte);
+    return outcome.kind != IoOutcome::Kind::kWouldBlock;
+  }));
   EXPECT_EQ(outcome.kind, IoOutcome::Kind::kFailed);
   EXPECT_FALSE(called);
   EXPECT_EQ(acceptor.Start(Listen(), [](UniqueFd, const SocketAddress&) {}).error().code,
@@ -135,7 +135,7 @@ TEST_F(AcceptorTest, MayBeStoppedByTheConnectionItHandsOver) {
                            stopped.set_value();
                          })
                   .has_value());
-  ASSERT_EQ(stopped.get_future().wait_for(kHang), std::future_status::ready);
+  ASSERT_EQ(stopped.get_future().wait_for(kHangLimit), std::future_status::ready);
   reactor_.Stop();
   EXPECT_EQ(calls, 1);
 }

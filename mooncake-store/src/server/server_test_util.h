@@ -11,6 +11,7 @@
 #include "mooncake-common/src/net/http/client.h"
 #include "mooncake-common/src/net/reactor.h"
 #include "mooncake-common/src/net/rpc/client.h"
+#include "mooncake-common/src/test_support/wait_until.h"
 #include "mooncake-store/src/protocol/codec.h"
 #include "mooncake-store/src/server/master_server.h"
 
@@ -32,7 +33,7 @@ class TestCaller {
 
   // The bytes of the reply, or why there is none.
   Result<std::span<const std::byte>> CallRaw(Method method, std::span<const std::byte> body) {
-    const Instant deadline = SteadyClock::Get().Now() + std::chrono::seconds(30);
+    const Instant deadline = HangDeadline();
     MC_TRY(rpc_->Call(static_cast<std::uint16_t>(method), body, deadline, raw_));
     return raw_.body();
   }
@@ -107,6 +108,9 @@ class ServerTest : public testing::Test {
     options.admin_port = 0;
     options.metadata_host = "127.0.0.1";
     options.metadata_port = 0;
+    // Nothing ends because a test was held up.
+    options.master.lease_ttl = std::chrono::hours(1);
+    options.master.client_ttl = std::chrono::hours(1);
     return options;
   }
 
@@ -131,7 +135,7 @@ class ServerTest : public testing::Test {
   }
 
   std::unique_ptr<MasterServer> server_;
-  HttpClient http_{{.total_timeout = std::chrono::seconds(30)}};
+  HttpClient http_{{.total_timeout = kHangLimit, .connect_timeout = kHangLimit}};
 };
 
 }  // namespace mooncake::store

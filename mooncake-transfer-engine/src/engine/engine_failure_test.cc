@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "mooncake-common/src/base/random.h"
+#include "mooncake-common/src/test_support/wait_until.h"
 #include "mooncake-transfer-engine/src/engine/engine_test_rig.h"
 
 namespace mooncake::transfer {
@@ -15,8 +16,6 @@ namespace {
 
 using namespace std::chrono_literals;
 using testing::HasSubstr;
-
-constexpr Duration kHang = 60s;  // Only reached when something hangs.
 
 FakeOptions Named(std::string_view name, std::uint32_t rank = 0) {
   return {.traits = {.name = name, .rank = rank}};
@@ -234,7 +233,7 @@ TEST(EngineFailure, ATransferThatRunsOutOfTimeLetsGoOfItsMemory) {
   EXPECT_EQ(late.error().code, ErrorCode::kTimeout);
   rig.switches[0]->stalled = false;
   const std::vector<std::byte> before = rig.local;
-  ASSERT_TRUE(rig.engine->Transfer(std::array{rig.Read(5000, 10)}, kHang));
+  ASSERT_TRUE(rig.engine->Transfer(std::array{rig.Read(5000, 10)}, kHangLimit));
   EXPECT_TRUE(std::equal(before.begin(), before.begin() + 5000, rig.local.begin()));
 }
 
@@ -245,11 +244,7 @@ TEST(EngineFailure, TheCaretakerSendsAgainWhatNobodyPolls) {
   std::atomic<bool> ended = false;
   ASSERT_TRUE(rig.engine->OnCompletion(batch, [&ended] { ended = true; }));
   ASSERT_TRUE(rig.engine->Submit(batch, std::array{rig.Read(0, 1000)}));
-  const Instant deadline = SteadyClock::Get().Now() + kHang;
-  while (!ended && SteadyClock::Get().Now() < deadline) {
-    std::this_thread::yield();
-  }
-  EXPECT_TRUE(ended);
+  EXPECT_TRUE(WaitUntil([&] { return ended.load(); }));
   EXPECT_EQ(rig.engine->BatchStatus(batch)->state, TransferState::kCompleted);
 }
 
@@ -326,16 +321,16 @@ TEST(EngineFailure, ThreadsWithABatchEachDoNotDisturbOneAnother) {
         }
         Result<void> outcome;
         if (round % 2 == 0) {
-          outcome = rig.engine->Transfer(requests, kHang);
+          outcome = rig.engine->Transfer(requests, kHangLimit);
         } else {
           const BatchId batch = rig.engine->AllocateBatch(requests.size()).value();
           ASSERT_TRUE(rig.engine->Submit(batch, requests));
           if (round % 4 == 1) {
-            outcome = rig.engine->Wait(batch, kHang);
+            outcome = rig.engine->Wait(batch, kHangLimit);
           } else {
-            while (!IsTerminal(rig.engine->BatchStatus(batch)->state)) {
-            }
-            outcome = rig.engine->Wait(batch, kHang);
+            ASSERT_TRUE(
+                WaitUntil([&] { return IsTerminal(rig.engine->BatchStatus(batch)->state); }));
+            outcome = rig.engine->Wait(batch, kHangLimit);
           }
           ASSERT_TRUE(rig.engine->FreeBatch(batch));
         }
@@ -370,10 +365,9 @@ TEST(EngineFailure, CancelFreeAndPollFromOtherThreadsAreSafe) {
     if (round % 2 == 0) {
       ASSERT_TRUE(rig.engine->Cancel(batch));
     } else {
-      static_cast<void>(rig.engine->Wait(batch, kHang));
+      static_cast<void>(rig.engine->Wait(batch, kHangLimit));
     }
-    while (!rig.engine->FreeBatch(batch)) {
-    }
+    ASSERT_TRUE(WaitUntil([&] { return rig.engine->FreeBatch(batch).has_value(); }));
   }
   stop = true;
 }

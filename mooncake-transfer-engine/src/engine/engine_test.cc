@@ -9,14 +9,13 @@
 #include <fstream>
 #include <string>
 
+#include "mooncake-common/src/test_support/wait_until.h"
 #include "mooncake-transfer-engine/src/engine/engine_test_rig.h"
 
 namespace mooncake::transfer {
 namespace {
 
 using namespace std::chrono_literals;
-
-constexpr Duration kHang = 60s;  // Only reached when something hangs.
 
 TEST(Engine, NeedsANameADirectoryAndATransport) {
   EXPECT_EQ(Engine::Create({}).error().code, ErrorCode::kInvalidArgument);
@@ -35,12 +34,12 @@ TEST(Engine, NumbersSegmentsInTheOrderOfOpening) {
 TEST(Engine, TransfersInOneCallInBothDirections) {
   EngineRig rig;
   const std::array reads = {rig.Read(0, 100), rig.Read(5000, 70'000)};
-  ASSERT_TRUE(rig.engine->Transfer(reads, kHang));
+  ASSERT_TRUE(rig.engine->Transfer(reads, kHangLimit));
   EXPECT_TRUE(rig.SameBytes(0, 100));
   EXPECT_TRUE(rig.SameBytes(5000, 70'000));
   rig.local[300'000] = std::byte{42};
   const std::array writes = {rig.Request(Opcode::kWrite, 300'000, 1)};
-  ASSERT_TRUE(rig.engine->Transfer(writes, kHang));
+  ASSERT_TRUE(rig.engine->Transfer(writes, kHangLimit));
   EXPECT_EQ(rig.remote[300'000], std::byte{42});
   EXPECT_TRUE(rig.engine->Transfer({}));
 }
@@ -48,7 +47,7 @@ TEST(Engine, TransfersInOneCallInBothDirections) {
 TEST(Engine, CutsLargeRequestsToWhatTheTransportTakes) {
   EngineRig rig({.transports = {{.traits = {.name = "fake", .max_slice_bytes = 1000}}}});
   const std::array reads = {rig.Read(0, 100'500)};
-  ASSERT_TRUE(rig.engine->Transfer(reads, kHang));
+  ASSERT_TRUE(rig.engine->Transfer(reads, kHangLimit));
   EXPECT_TRUE(rig.SameBytes(0, 100'500));
   EXPECT_EQ(rig.switches[0]->posted, 101U);
 }
@@ -66,7 +65,7 @@ TEST(Engine, ReportsTasksAndBatchesAsTheyEnd) {
   EXPECT_EQ(rig.engine->TaskStatus(batch, 3).error().code, ErrorCode::kInvalidArgument);
   EXPECT_EQ(rig.engine->FreeBatch(batch).error().code, ErrorCode::kBusy);
   rig.switches[0]->stalled = false;
-  ASSERT_TRUE(rig.engine->Wait(batch, kHang));
+  ASSERT_TRUE(rig.engine->Wait(batch, kHangLimit));
   EXPECT_EQ(rig.engine->BatchStatus(batch)->transferred_bytes, 30U);
   EXPECT_EQ(rig.engine->TaskStatus(batch, 2)->transferred_bytes, 20U);
   EXPECT_TRUE(rig.engine->FreeBatch(batch));
@@ -79,7 +78,7 @@ TEST(Engine, RefusesMoreTasksThanTheCapacityAndKeepsTheRest) {
   const auto over = rig.engine->Submit(batch, std::array{rig.Read(10, 10), rig.Read(20, 10)});
   EXPECT_EQ(over.error().code, ErrorCode::kExhausted);
   EXPECT_TRUE(rig.engine->Submit(batch, std::array{rig.Read(10, 10)}));
-  EXPECT_TRUE(rig.engine->Wait(batch, kHang));
+  EXPECT_TRUE(rig.engine->Wait(batch, kHangLimit));
   EXPECT_EQ(rig.engine->AllocateBatch(0).error().code, ErrorCode::kInvalidArgument);
 }
 
@@ -129,7 +128,7 @@ TEST(Engine, SeesMemoryThatThePeerRegisteredAfterItWasOpened) {
   ASSERT_TRUE(rig.directory->Publish(peer));
   TransferRequest request = rig.Read(0, 4096);
   request.remote_address = reinterpret_cast<std::uint64_t>(more.data());
-  ASSERT_TRUE(rig.engine->Transfer(std::array{request}, kHang));
+  ASSERT_TRUE(rig.engine->Transfer(std::array{request}, kHangLimit));
   EXPECT_EQ(rig.local[4095], std::byte{9});
 }
 
@@ -140,7 +139,7 @@ TEST(Engine, LeavesTheCheckToPeersOfAnotherMake) {
   rig.switches[0]->incarnation = 0;
   TransferRequest request = rig.Read(0, 16);
   request.segment = rig.engine->OpenSegment("old").value();
-  EXPECT_TRUE(rig.engine->Transfer(std::array{request}, kHang));
+  EXPECT_TRUE(rig.engine->Transfer(std::array{request}, kHangLimit));
 }
 
 TEST(Engine, UnregisteredLocalMemoryIsRefusedWhereEveryPathNeedsIt) {
@@ -149,14 +148,14 @@ TEST(Engine, UnregisteredLocalMemoryIsRefusedWhereEveryPathNeedsIt) {
   EXPECT_EQ(refused.error().code, ErrorCode::kAddressNotRegistered);
   const MemoryRegistration memory{.address = rig.local.data(), .length_bytes = rig.local.size()};
   ASSERT_TRUE(rig.engine->RegisterMemory(std::span(&memory, 1)));
-  EXPECT_TRUE(rig.engine->Transfer(std::array{rig.Read(0, 16)}, kHang));
+  EXPECT_TRUE(rig.engine->Transfer(std::array{rig.Read(0, 16)}, kHangLimit));
 }
 
 TEST(Engine, UnregisteredLocalMemoryTakesAPathThatDoesNotNeedIt) {
   EngineRig rig(
       {.transports = {{.traits = {.name = "maps", .rank = 0, .needs_local_registration = true}},
                       {.traits = {.name = "asks", .rank = 1}}}});
-  ASSERT_TRUE(rig.engine->Transfer(std::array{rig.Read(0, 16)}, kHang));
+  ASSERT_TRUE(rig.engine->Transfer(std::array{rig.Read(0, 16)}, kHangLimit));
   EXPECT_EQ(rig.switches[0]->posted, 0U);
   EXPECT_EQ(rig.switches[1]->posted, 1U);
 }
@@ -198,7 +197,7 @@ TEST(Engine, ReachesItsOwnMemoryThroughSegmentZero) {
   TransferRequest request = rig.Read(0, 5000);
   request.segment = kLocalSegment;
   ASSERT_TRUE(rig.engine->RegisterMemory(std::span(&memory, 1)));
-  ASSERT_TRUE(rig.engine->Transfer(std::array{request}, kHang));
+  ASSERT_TRUE(rig.engine->Transfer(std::array{request}, kHangLimit));
   EXPECT_TRUE(rig.SameBytes(0, 5000));
 }
 
@@ -214,11 +213,9 @@ TEST(Engine, SignalsTheEndOnADescriptorAndByACallback) {
   EXPECT_EQ(::poll(&waiting, 1, 0), 0);
   EXPECT_EQ(calls, 0);
   rig.switches[0]->stalled = false;
-  ASSERT_EQ(::poll(&waiting, 1, 60'000), 1) << "nobody polled the batch, yet it must end";
+  ASSERT_EQ(::poll(&waiting, 1, kHangLimitMs), 1) << "nobody polled the batch, yet it must end";
   EXPECT_EQ(rig.engine->BatchStatus(batch)->state, TransferState::kCompleted);
-  while (calls == 0) {
-    std::this_thread::yield();
-  }
+  ASSERT_TRUE(WaitUntil([&] { return calls != 0; }));
   ASSERT_TRUE(rig.engine->OnCompletion(batch, [&calls] { ++calls; }));
   EXPECT_EQ(calls, 2) << "it had ended already";
 }
@@ -240,7 +237,7 @@ TEST(Engine, SendsANotifyOnceAfterTheBatchWasSeenCompleted) {
   ASSERT_TRUE(rig.engine->SubmitWithNotify(batch, std::array{rig.Read(0, 100)},
                                            {.name = "n", .message = "m"}));
   EXPECT_TRUE(rig.directory->sent().empty());
-  ASSERT_TRUE(rig.engine->Wait(batch, kHang));
+  ASSERT_TRUE(rig.engine->Wait(batch, kHangLimit));
   EXPECT_TRUE(rig.engine->BatchStatus(batch));
   ASSERT_EQ(rig.directory->sent().size(), 1U);
   EXPECT_EQ(rig.directory->sent()[0].first, "peer:1");
@@ -269,7 +266,7 @@ TEST(Engine, MovesAHugeBatchInAWindowOfFewSlices) {
     requests[i] = rig.Read(i * 5 % (rig.local.size() - 5), 5);
   }
   const long before = resident_kib();
-  ASSERT_TRUE(rig.engine->Transfer(requests, kHang));
+  ASSERT_TRUE(rig.engine->Transfer(requests, kHangLimit));
   EXPECT_LE(rig.switches[0]->max_inflight, 64U) << "the fake's capacity";
   EXPECT_EQ(rig.switches[0]->posted, kCount);
   EXPECT_TRUE(rig.SameBytes(0, kCount * 5));
@@ -288,7 +285,7 @@ TEST(Engine, ABatchThatFoundTheTransportFullGoesOnWhenAnotherMakesRoom) {
   EXPECT_EQ(rig.switches[0]->posted, 4U);
   rig.switches[0]->stalled = false;
   pollfd waiting{.fd = fd, .events = POLLIN, .revents = 0};
-  EXPECT_EQ(::poll(&waiting, 1, 60'000), 1);
+  EXPECT_EQ(::poll(&waiting, 1, kHangLimitMs), 1);
 }
 
 TEST(Engine, StopEndsWhatIsInFlightAndRefusesNewWork) {

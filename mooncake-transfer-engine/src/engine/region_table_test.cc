@@ -9,12 +9,12 @@
 #include <thread>
 #include <vector>
 
+#include "mooncake-common/src/test_support/wait_until.h"
+
 namespace mooncake::transfer {
 namespace {
 
 using namespace std::chrono_literals;
-
-constexpr Duration kPatience = 20s;  // Only ever reached when something hangs.
 
 Region At(std::uint64_t address, std::uint64_t length, bool remote = true) {
   return Region{.address = address, .length_bytes = length, .remote_accessible = remote};
@@ -88,12 +88,10 @@ TEST(RegionTable, RemoveWaitsForThePinOfAnotherThread) {
   RegionPin pin = table.Pin(100, 50);
   std::atomic<bool> released = false;
   std::jthread remover([&] {
-    EXPECT_TRUE(table.Remove(100, kPatience));
+    EXPECT_TRUE(table.Remove(100, kHangLimit));
     EXPECT_TRUE(released.load());
   });
-  while (table.Find(100, 1)) {  // Until Remove has begun.
-    std::this_thread::yield();
-  }
+  EXPECT_TRUE(WaitUntil([&] { return !table.Find(100, 1); })) << "Remove has not begun";
   released = true;
   pin.Reset();
 }
@@ -165,7 +163,7 @@ TEST(RegionTable, NobodyHoldsAPinOnceRemoveHasReturned) {
   for (int round = 0; round < 300; ++round) {
     ASSERT_TRUE(table.Add(At(100, 50)));
     std::this_thread::yield();
-    ASSERT_TRUE(table.Remove(100, kPatience));
+    ASSERT_TRUE(table.Remove(100, kHangLimit));
     EXPECT_EQ(inside.load(), 0);
   }
   stop = true;

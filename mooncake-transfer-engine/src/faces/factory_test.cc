@@ -9,13 +9,12 @@
 
 #include "mooncake-common/src/base/address.h"
 #include "mooncake-common/src/net/socket.h"
+#include "mooncake-common/src/test_support/wait_until.h"
 
 namespace mooncake::transfer {
 namespace {
 
 using namespace std::chrono_literals;
-
-constexpr Duration kHang = 60s;
 
 std::unique_ptr<Engine> Make() {
   auto engine = CreateEngine({.local_name = "127.0.0.1", .metadata = "P2PHANDSHAKE"});
@@ -45,7 +44,7 @@ TEST(Factory, TwoEnginesOfOneHostReachEachOther) {
                                     .segment = peer,
                                     .remote_address = reinterpret_cast<std::uint64_t>(remote),
                                     .length_bytes = size};
-      const auto read = a->Transfer(std::array{request}, kHang);
+      const auto read = a->Transfer(std::array{request}, kHangLimit);
       ASSERT_TRUE(read) << read.error().ToString();
       EXPECT_EQ(0, std::memcmp(ours.data(), remote, size));
     }
@@ -55,7 +54,7 @@ TEST(Factory, TwoEnginesOfOneHostReachEachOther) {
                                 .segment = peer,
                                 .remote_address = reinterpret_cast<std::uint64_t>(remote),
                                 .length_bytes = 1000};
-    ASSERT_TRUE(a->Transfer(std::array{write}, kHang));
+    ASSERT_TRUE(a->Transfer(std::array{write}, kHangLimit));
     EXPECT_EQ(remote[999], std::byte{9});
   }
   ASSERT_TRUE(a->ProbePeer(b->name()));
@@ -79,14 +78,14 @@ TEST(Factory, MemoryThatWasUnregisteredIsOutOfReachAtOnce) {
                           .segment = a->OpenSegment(b->name()).value(),
                           .remote_address = reinterpret_cast<std::uint64_t>(theirs.data()),
                           .length_bytes = 4096};
-  ASSERT_TRUE(a->Transfer(std::array{request}, kHang));
+  ASSERT_TRUE(a->Transfer(std::array{request}, kHangLimit));
   void* const gone = theirs.data();
   ASSERT_TRUE(b->UnregisterMemory(std::span(&gone, 1)));
   std::fill(ours.begin(), ours.end(), std::byte{1});
-  EXPECT_FALSE(a->Transfer(std::array{request}, kHang));
+  EXPECT_FALSE(a->Transfer(std::array{request}, kHangLimit));
   EXPECT_EQ(theirs[0], std::byte{0});
   request.remote_address = reinterpret_cast<std::uint64_t>(other.data());
-  EXPECT_TRUE(a->Transfer(std::array{request}, kHang)) << "the rest is still there";
+  EXPECT_TRUE(a->Transfer(std::array{request}, kHangLimit)) << "the rest is still there";
 }
 
 TEST(Factory, NamesTheVariableThatIsMalformed) {
@@ -100,16 +99,23 @@ TEST(Factory, NamesTheVariableThatIsMalformed) {
 // Goal: the port that the user names is that of handshakes, and only of those: the data port is
 // another one.
 TEST(Factory, ListensOnTheNamedPortWhenToldTo) {
-  const std::uint16_t port = LocalPort(SocketListen("127.0.0.1", 0)->get()).value();
   ::setenv("MC_LEGACY_RPC_PORT_BINDING", "1", 1);
-  const auto named = CreateEngine(
-      {.local_name = FormatHostPort("127.0.0.1", port), .metadata = "P2PHANDSHAKE", .rpc_port = 1});
+  std::uint16_t port = 0;
+  Result<std::unique_ptr<Engine>> named = Fail(ErrorCode::kInternal, "not tried");
+  // A port that is given up for the engine may be somebody else's by then; so another is tried.
+  const bool listens = WaitUntil([&] {
+    port = LocalPort(SocketListen("", 0)->get()).value();
+    named = CreateEngine({.local_name = FormatHostPort("127.0.0.1", port),
+                          .metadata = "P2PHANDSHAKE",
+                          .rpc_port = 1});
+    return named.has_value();
+  });
   const auto taken =
       CreateEngine({.local_name = "127.0.0.1", .metadata = "P2PHANDSHAKE", .rpc_port = port});
   const auto wrong =
       CreateEngine({.local_name = "127.0.0.1", .metadata = "P2PHANDSHAKE", .rpc_port = 65536});
   ::unsetenv("MC_LEGACY_RPC_PORT_BINDING");
-  ASSERT_TRUE(named) << named.error().ToString();
+  ASSERT_TRUE(listens) << named.error().ToString();
   EXPECT_EQ((*named)->rpc_port(), port);
   EXPECT_TRUE((*named)->ProbePeer((*named)->name()));
   ASSERT_FALSE(taken);

@@ -6,6 +6,7 @@
 #include <array>
 #include <vector>
 
+#include "mooncake-common/src/test_support/wait_until.h"
 #include "mooncake-transfer-engine/src/faces/transfer_engine_c_smoke.h"
 
 namespace mooncake {
@@ -63,9 +64,9 @@ TEST_F(CFaceTest, ReturnsPositiveStatusesAboutBatches) {
   std::array<transfer_request_t, 2> two = {Copy(), Copy()};
   EXPECT_EQ(submitTransfer(engine_, batch, two.data(), two.size()), 2) << "over the capacity";
   ASSERT_EQ(submitTransfer(engine_, batch, two.data(), 1), 0);
-  do {
-    ASSERT_EQ(getTransferStatus(engine_, batch, 0, &status), 0);
-  } while (status.status < STATUS_INVALID);
+  ASSERT_TRUE(WaitUntil([&] {
+    return getTransferStatus(engine_, batch, 0, &status) != 0 || status.status >= STATUS_INVALID;
+  }));
   EXPECT_EQ(status.status, STATUS_COMPLETED);
   EXPECT_EQ(status.transferred_bytes, 100U);
   EXPECT_EQ(freeBatchID(engine_, batch), 0);

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "mooncake-common/src/test_support/wait_until.h"
 #include "mooncake-transfer-engine/src/faces/error_numbers.h"
 
 namespace mooncake {
@@ -36,9 +37,10 @@ class ClassicFace : public testing::Test {
 
   TransferStatus Finish(BatchID batch, std::size_t task) {
     TransferStatus status{};
-    do {
-      EXPECT_TRUE(ours_.getTransferStatus(batch, task, status).ok());
-    } while (status.s == WAITING || status.s == PENDING);
+    EXPECT_TRUE(WaitUntil([&] {
+      return !ours_.getTransferStatus(batch, task, status).ok() ||
+             (status.s != WAITING && status.s != PENDING);
+    }));
     return status;
   }
 
@@ -168,9 +170,8 @@ TEST_F(ClassicFace, ABatchWithAFailedTaskHasFailed) {
   const BatchID batch = ours_.allocateBatchID(1);
   ASSERT_TRUE(ours_.submitTransfer(batch, {Read(0, 10)}).ok()) << "checked against the older copy";
   TransferStatus status{};
-  do {
-    ASSERT_TRUE(ours_.getBatchTransferStatus(batch, status).ok());
-  } while (status.s == WAITING);
+  ASSERT_TRUE(WaitUntil(
+      [&] { return !ours_.getBatchTransferStatus(batch, status).ok() || status.s != WAITING; }));
   EXPECT_EQ(status.s, FAILED);
   EXPECT_EQ(Finish(batch, 0).s, FAILED);
   EXPECT_TRUE(ours_.freeBatchID(batch).ok());

@@ -3,16 +3,15 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <chrono>
 #include <string>
 
 #include "mooncake-common/src/net/http/client.h"
+#include "mooncake-common/src/test_support/wait_until.h"
 
 namespace mooncake::transfer {
 namespace {
 
 using ::testing::HasSubstr;
-using namespace std::chrono_literals;
 
 class HttpMetadataServerTest : public testing::Test {
  protected:
@@ -42,7 +41,7 @@ class HttpMetadataServerTest : public testing::Test {
 
   HttpMetadataServer metadata_{{.max_keys = 4, .max_bytes = 200}};
   HttpServer http_{{.host = "127.0.0.1"}};
-  HttpClient client_{{.total_timeout = 30s, .connect_timeout = 30s}};
+  HttpClient client_{{.total_timeout = kHangLimit, .connect_timeout = kHangLimit}};
   std::string base_;
 };
 

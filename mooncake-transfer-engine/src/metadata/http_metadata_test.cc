@@ -1,5 +1,5 @@
 // Against a server on this host that answers as the published ones do and writes down what it was
-// asked. Waits are bounded by 20 s, only to catch a hang.
+// asked.
 #include "mooncake-transfer-engine/src/metadata/http_metadata.h"
 
 #include <gmock/gmock.h>
@@ -7,10 +7,11 @@
 
 #include <chrono>
 #include <map>
-#include <thread>
 
 #include "mooncake-common/src/base/address.h"
 #include "mooncake-common/src/net/http/server.h"
+#include "mooncake-common/src/test_support/loopback.h"
+#include "mooncake-common/src/test_support/wait_until.h"
 #include "mooncake-transfer-engine/src/metadata/descriptor_codec.h"
 
 namespace mooncake::transfer {
@@ -175,8 +176,8 @@ TEST_F(HttpMetadataTest, IsNamedByItsAddressWhenTheUserNamedNothing) {
 }
 
 TEST_F(HttpMetadataTest, ReplacesADeadOwnerOfItsName) {
-  const std::uint16_t free_port = LocalPort(SocketListen("127.0.0.1", 0)->get()).value();
-  store_.SetValue("mooncake/rpc_meta/a", EncodeRpcMeta({.host = "127.0.0.1", .port = free_port}));
+  const RefusingPort dead;
+  store_.SetValue("mooncake/rpc_meta/a", EncodeRpcMeta({.host = "127.0.0.1", .port = dead.port()}));
   const auto a = Started(Options("a"));
   EXPECT_THAT(
       store_.TakeRequests(),
@@ -225,13 +226,9 @@ TEST_F(HttpMetadataTest, PublishesAgainWhatTheServerLost) {
   ASSERT_TRUE(segment.has_value());
   for (int round = 0; round < 3; ++round) {
     store_.Lose();
-    const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
-    while ((store_.Value("mooncake/ram/a") != segment || !store_.Value("mooncake/rpc_meta/a")) &&
-           std::chrono::steady_clock::now() < end) {
-      std::this_thread::yield();
-    }
-    EXPECT_EQ(store_.Value("mooncake/ram/a"), segment);
-    EXPECT_TRUE(store_.Value("mooncake/rpc_meta/a"));
+    EXPECT_TRUE(WaitUntil([&] {
+      return store_.Value("mooncake/ram/a") == segment && store_.Value("mooncake/rpc_meta/a");
+    }));
   }
 }
 
@@ -257,10 +254,9 @@ TEST_F(HttpMetadataTest, SurvivesAServerThatFails) {
 }
 
 TEST_F(HttpMetadataTest, FailsToStartWithoutAServer) {
+  const RefusingPort nobody;
   MetadataOptions options = Options("a");
-  options.connection =
-      "http://127.0.0.1:" + std::to_string(LocalPort(SocketListen("127.0.0.1", 0)->get()).value()) +
-      "/metadata";
+  options.connection = "http://127.0.0.1:" + std::to_string(nobody.port()) + "/metadata";
   const auto a = Make(options);
   const auto started = a->Start([] { return SegmentDescriptor{}; });
   ASSERT_FALSE(started.has_value());

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "mooncake-common/src/net/reactor.h"
+#include "mooncake-common/src/test_support/loopback.h"
 
 namespace mooncake::transfer {
 namespace {
@@ -87,7 +88,7 @@ TEST_F(P2p, QuotesNamesThatAreNone) {
 
 TEST_F(P2p, SaysThatAPeerIsGone) {
   const auto a = Started("127.0.0.1");
-  auto b = Started("127.0.0.1");
+  auto b = Started(OwnLoopbackHost());
   const std::string name = b->LocalName();
   b->Stop();
   b->Stop();

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <chrono>
 #include <cstring>
 #include <map>
 #include <thread>
@@ -12,14 +11,13 @@
 
 #include "mooncake-common/src/base/random.h"
 #include "mooncake-common/src/concurrency/mutex.h"
+#include "mooncake-common/src/test_support/wait_until.h"
 #include "mooncake-transfer-engine/src/transports/fake/fake_transport.h"
 #include "mooncake-transfer-engine/src/transports/local/local_transport.h"
 #include "mooncake-transfer-engine/src/transports/tcp/tcp_transport.h"
 
 namespace mooncake::transfer {
 namespace {
-
-using namespace std::chrono_literals;
 
 // Counts how often each slice ended, and how.
 class CountingSink final : public SliceSink {
@@ -58,10 +56,6 @@ class CountingSink final : public SliceSink {
   std::atomic<std::size_t> ended_ = 0;
 };
 
-bool Expired(std::chrono::steady_clock::time_point deadline) {
-  return std::chrono::steady_clock::now() > deadline;  // Only to end a test that hangs.
-}
-
 bool Same(std::span<const std::byte> left, std::span<const std::byte> right) {
   return left.size() == right.size() && std::memcmp(left.data(), right.data(), left.size()) == 0;
 }
@@ -90,14 +84,13 @@ class TransportConformance : public testing::TestWithParam<ConformanceCase> {
   // Posts all, driving as long as there is no room, until all have ended.
   static void Run(Endpoint& endpoint, std::span<Slice* const> slices, CountingSink& sink) {
     const std::size_t goal = sink.ended() + slices.size();
-    const auto deadline = std::chrono::steady_clock::now() + 30s;
-    while (sink.ended() < goal && !Expired(deadline)) {
+    ASSERT_TRUE(WaitUntil([&] {
       if (!slices.empty()) {
         slices = slices.subspan(endpoint.Post(slices));
       }
       endpoint.Drive();
-    }
-    ASSERT_GE(sink.ended(), goal) << "slices did not end";
+      return sink.ended() >= goal;
+    })) << "slices did not end";
   }
 
   // Not watched by the thread sanitizer: the other end, here a thread of this process, may still
@@ -187,11 +180,10 @@ TEST_P(TransportConformance, FinishesOnlyWhatWasTaken) {
   }
   const std::size_t taken = endpoint_->Post(pointers);
   ASSERT_LE(taken, kCount);
-  Run(*endpoint_, {}, sink);
-  const auto deadline = std::chrono::steady_clock::now() + 30s;
-  while (sink.ended() < taken && !Expired(deadline)) {
+  ASSERT_TRUE(WaitUntil([&] {
     endpoint_->Drive();
-  }
+    return sink.ended() >= taken;
+  }));
   for (std::size_t i = 0; i < kCount; ++i) {
     ASSERT_EQ(sink.Done(&slices[i]), i < taken ? 1 : 0) << i;
   }
@@ -268,10 +260,7 @@ TEST_P(TransportConformance, WhatIsReleasedEndsWithoutAnyDriver) {
   Slice* pointer = &slice;
   ASSERT_EQ(endpoint_->Post(std::span(&pointer, 1)), 1U);
   endpoint_->Release();
-  const auto deadline = std::chrono::steady_clock::now() + 30s;
-  while (sink.ended() == 0 && !Expired(deadline)) {
-    std::this_thread::yield();
-  }
+  EXPECT_TRUE(WaitUntil([&] { return sink.ended() > 0; }));
   EXPECT_EQ(sink.Done(&slice), 1);
   EXPECT_EQ(0, std::memcmp(slice.local, peers_->remote().data(), 100'000));
 }

@@ -16,6 +16,8 @@
 #include <thread>
 #include <vector>
 
+#include "mooncake-common/src/test_support/wait_until.h"
+
 namespace mooncake::transfer {
 namespace {
 
@@ -449,10 +451,7 @@ TEST_F(LocalTransportTest, WhatNobodyDrivesIsFinishedAfterRelease) {
       MakeSlice(Opcode::kWrite, registered_, child.private_address(), kBufferBytes)};
   ASSERT_EQ((*endpoint)->Post(Pointers(slices)), 2U);
   (*endpoint)->Release();
-  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(60);
-  while (sink_.ended() < 2 && std::chrono::steady_clock::now() < deadline) {
-    std::this_thread::yield();
-  }
+  EXPECT_TRUE(WaitUntil([&] { return sink_.ended() == 2; }));
   EXPECT_EQ(sink_.done(), 2U);
   EXPECT_TRUE(child.Sees(child.shared_address(), kBufferBytes, 4));
   EXPECT_TRUE(child.Sees(child.private_address(), kBufferBytes, 4));
