@@ -143,9 +143,13 @@ void LaneCore::LeaveHolding(std::uint32_t visitors) {
       continue;
     }
     std::uint32_t next = (word & ~kHeld) - visitors;
-    if ((word & kClosed) == 0 && !OthersStay(word, visitors)) {
-      ArmHeld(/*as_if_writing=*/(word & kAgain) != 0);
-      next &= ~kAgain;  // The reactor fires at once. Else the mark stays, for those who stay.
+    if ((word & kClosed) == 0) {
+      if (!OthersStay(word, visitors)) {
+        ArmHeld(/*as_if_writing=*/(word & kAgain) != 0);
+        next &= ~kAgain;  // The reactor fires at once. Else the mark stays, for those who stay.
+      } else if (armed_ == Interest::kNothing) {
+        Arm(Interest::kHangup);  // Who stays may rest, and not notice that the peer goes.
+      }
     }
     if (word_.compare_exchange_strong(word, next, std::memory_order_acq_rel,
                                       std::memory_order_relaxed)) {
@@ -172,8 +176,7 @@ void LaneCore::LeaveNotHolding(std::uint32_t part) {
 
 void LaneCore::DisarmHeld() {
   if (armed_ >= Interest::kRead) {
-    port_.Arm(Interest::kHangup);  // This thread reads what arrives; let the reactor sleep.
-    armed_ = Interest::kHangup;
+    Arm(Interest::kHangup);  // This thread reads what arrives; let the reactor sleep.
   }
 }
 
@@ -185,9 +188,13 @@ void LaneCore::ArmHeld(bool as_if_writing) {
     wanted = port_.WantsWrite() ? Interest::kReadWrite : Interest::kRead;
   }
   if (wanted != armed_) {
-    port_.Arm(wanted);
-    armed_ = wanted;
+    Arm(wanted);
   }
+}
+
+void LaneCore::Arm(Interest interest) {
+  port_.Arm(interest);
+  armed_ = interest;
 }
 
 void LaneCore::CloseHeld(const Error& why) {

@@ -147,6 +147,7 @@ class LaneCore {
   void LeaveNotHolding(std::uint32_t part);
   void DisarmHeld();
   void ArmHeld(bool as_if_writing);
+  void Arm(Interest interest);
   void CloseHeld(const Error& why);
   Error Reason() MC_EXCLUDES(reason_mutex_);
 

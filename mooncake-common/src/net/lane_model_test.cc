@@ -390,5 +390,35 @@ TEST(LaneModel, NeverArmsWhileCallersWaitForTheirOwnAnswers) {
   EXPECT_EQ(port.arms(), 0);
 }
 
+// Goal: a peer that goes away is noticed also by a lane whose pollers have what they wanted and
+// rest, as they do without a word (Release() costs a swap). Method: the one-shot of the connecting
+// socket is used up while somebody polls.
+TEST(LaneModel, WatchesForTheEndOfTheConnectionWhilePollersRest) {
+  struct RestingPort final : LaneCore::Port {
+    Result<LaneDriver::Progress> Drive() override { return progress; }
+    bool HasPending() override { return pending; }
+    bool WantsWrite() override { return pending; }
+    void Arm(LaneCore::Interest interest) override { armed = interest; }
+    void Close(const Error& /*why*/) override {}
+
+    LaneDriver::Progress progress = LaneDriver::Progress::kIdle;
+    bool pending = false;
+    LaneCore::Interest armed = LaneCore::Interest::kHangup;
+  };
+  RestingPort port;
+  LaneCore lane(port, LaneCore::Interest::kHangup);
+  lane.Begin();
+  port.pending = true;
+  lane.TryDrive();
+  ASSERT_EQ(port.armed, LaneCore::Interest::kReadWrite);
+  port.progress = LaneDriver::Progress::kMoved;
+  EXPECT_TRUE(lane.Poll());
+  port.pending = false;
+  port.progress = LaneDriver::Progress::kIdle;
+  port.armed = LaneCore::Interest::kNothing;  // What the kernel does before it calls.
+  lane.Fire();
+  EXPECT_EQ(port.armed, LaneCore::Interest::kHangup);
+}
+
 }  // namespace
 }  // namespace mooncake
