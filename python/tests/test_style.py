@@ -35,6 +35,7 @@ def tracked(*suffixes: str) -> list[Path]:
 
 SOURCES = tracked(".h", ".cc")
 TESTS = [path for path in SOURCES if path.stem.endswith("_test")]
+PYTHON_TESTS = [path for path in tracked(".py") if "tests" in path.parts]
 BENCHMARKS = [path for path in SOURCES if path.stem.endswith("_bench")]
 
 
@@ -77,6 +78,11 @@ def test_only_the_clock_reads_clocks():
 
 def test_tests_never_sleep_to_wait():
     assert not lines_with(r"sleep_for|sleep_until|\busleep\(|\bsleep\(", TESTS)
+    assert not lines_with(r"time\.sleep|import sleep", PYTHON_TESTS, {"python/tests/test_style"})
+
+
+def test_tests_have_one_limit_for_a_hang():
+    assert not lines_with(r"steady_clock::now", TESTS)  # HangDeadline() and WaitUntil() instead.
 
 
 def test_headers_say_pragma_once_and_files_stay_readable():
