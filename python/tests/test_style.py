@@ -85,6 +85,15 @@ def test_tests_have_one_limit_for_a_hang():
     assert not lines_with(r"steady_clock::now", TESTS)  # HangDeadline() and WaitUntil() instead.
 
 
+def test_every_documented_environment_variable_is_read():
+    table = ROOT / "mooncake-common/src/base/env_table.h"
+    names = re.findall(r'\.name = "(\w+)"', table.read_text())
+    product = [ROOT / path for path in SOURCES if path.suffix == ".cc" and path not in TESTS]
+    read = set(re.findall(r'Env[A-Z]\w+\("(\w+)"', "\n".join(path.read_text() for path in product)))
+    assert len(names) > 10
+    assert sorted(set(names) - read) == []
+
+
 def test_headers_say_pragma_once_and_files_stay_readable():
     headers = [path for path in SOURCES if path.suffix == ".h"]
     # A header for C has the guards that every C compiler knows.

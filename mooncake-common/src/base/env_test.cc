@@ -35,7 +35,7 @@ TEST(Env, OffMeansOffAndEmptyMeansUnset) {
   }
   EXPECT_EQ(EnvFlag("MC_FORCE_TCP", With("MC_FORCE_TCP", "1")), true);
   EXPECT_EQ(EnvFlag("MC_FORCE_TCP", MapEnv()), false);
-  EXPECT_EQ(EnvFlag("MC_STORE_CLIENT_METRIC", With("MC_STORE_CLIENT_METRIC", "")), true);
+  EXPECT_EQ(EnvFlag("MC_STORE_DESCRIPTOR_CACHE", With("MC_STORE_DESCRIPTOR_CACHE", "")), true);
   EXPECT_EQ(EnvInteger("MC_HANDSHAKE_PORT", With("MC_HANDSHAKE_PORT", "  ")), 12001);
 }
 
@@ -57,23 +57,26 @@ TEST(Env, AMalformedValueIsAnErrorWithNameValueAndWhatIsAllowed) {
 }
 
 TEST(Env, ReadsEachType) {
-  EXPECT_EQ(EnvBytes("MC_SLICE_SIZE", With("MC_SLICE_SIZE", "128kb")), 131072U);
+  EXPECT_EQ(EnvBytes("MC_HANDSHAKE_MAX_LENGTH", With("MC_HANDSHAKE_MAX_LENGTH", "2mb")), 2U << 20);
   EXPECT_FALSE(EnvBytes("MC_HANDSHAKE_MAX_LENGTH", With("MC_HANDSHAKE_MAX_LENGTH", "1")));
   EXPECT_EQ(EnvDuration("MC_TRANSFER_TIMEOUT", MapEnv()), 30s);
   EXPECT_EQ(EnvDuration("MC_TRANSFER_TIMEOUT", With("MC_TRANSFER_TIMEOUT", "60")), 60s);
   EXPECT_EQ(EnvDuration("MC_TRANSFER_TIMEOUT", With("MC_TRANSFER_TIMEOUT", "5500ms")), 5500ms);
   EXPECT_FALSE(EnvDuration("MC_TRANSFER_TIMEOUT", With("MC_TRANSFER_TIMEOUT", "4")));
   EXPECT_FALSE(
-      EnvDuration("MC_TCP_ADMISSION_TIMEOUT_MS", With("MC_TCP_ADMISSION_TIMEOUT_MS", "600001")));
+      EnvDuration("MC_HANDSHAKE_CONNECT_TIMEOUT", With("MC_HANDSHAKE_CONNECT_TIMEOUT", "3601")));
   EXPECT_EQ(EnvDuration("MC_STORE_PUT_WAIT_MS", With("MC_STORE_PUT_WAIT_MS", "0")), 0ms);
   EXPECT_EQ(EnvTimeout("MC_RPC_TIMEOUT_MS", MapEnv()).value(), std::optional<Duration>(30s));
   EXPECT_EQ(EnvTimeout("MC_RPC_TIMEOUT_MS", With("MC_RPC_TIMEOUT_MS", "-1")).value(), std::nullopt);
   EXPECT_EQ(EnvTimeout("MC_SLICE_TIMEOUT", MapEnv()).value(), std::nullopt);
   EXPECT_FALSE(EnvTimeout("MC_RPC_TIMEOUT_MS", With("MC_RPC_TIMEOUT_MS", "never")));
-  EXPECT_EQ(EnvAutoFlag("MC_STORE_MEMCPY", MapEnv()).value(), std::nullopt);
-  EXPECT_EQ(EnvAutoFlag("MC_STORE_MEMCPY", With("MC_STORE_MEMCPY", "false")).value(),
-            std::optional<bool>(false));
-  EXPECT_FALSE(EnvAutoFlag("MC_STORE_MEMCPY", With("MC_STORE_MEMCPY", "perhaps")));
+  EXPECT_EQ(EnvAutoFlag("MC_ENFORCE_REMOTE_ACCESSIBLE", MapEnv()).value(), std::nullopt);
+  EXPECT_EQ(
+      EnvAutoFlag("MC_ENFORCE_REMOTE_ACCESSIBLE", With("MC_ENFORCE_REMOTE_ACCESSIBLE", "false"))
+          .value(),
+      std::optional<bool>(false));
+  EXPECT_FALSE(
+      EnvAutoFlag("MC_ENFORCE_REMOTE_ACCESSIBLE", With("MC_ENFORCE_REMOTE_ACCESSIBLE", "perhaps")));
   EXPECT_EQ(EnvChoice("MC_LOG_LEVEL", With("MC_LOG_LEVEL", " warning ")), "WARNING");
   EXPECT_EQ(EnvChoice("MC_TCP_PROTO", MapEnv()), "");
   EXPECT_EQ(EnvText("MC_TCP_BIND_ADDRESS", With("MC_TCP_BIND_ADDRESS", "10.0.0.1")), "10.0.0.1");
@@ -90,9 +93,9 @@ TEST(Env, AnAliasCountsWhenTheNameIsUnset) {
 }
 
 TEST(Env, CheckingAllFindsTheOneThatIsWrong) {
-  const auto checked = CheckEnv(With("MC_TCP_SLICE_SIZE", "50%"));
+  const auto checked = CheckEnv(With("MC_HANDSHAKE_MAX_LENGTH", "50%"));
   ASSERT_FALSE(checked.has_value());
-  EXPECT_THAT(checked.error().message, HasSubstr("MC_TCP_SLICE_SIZE=\"50%\""));
+  EXPECT_THAT(checked.error().message, HasSubstr("MC_HANDSHAKE_MAX_LENGTH=\"50%\""));
 }
 
 TEST(Env, NotesUnknownAndIneffectiveVariablesOnly) {
@@ -103,13 +106,17 @@ TEST(Env, NotesUnknownAndIneffectiveVariablesOnly) {
                     {"MC_SIM_SEED", "1"},
                     {"MC_FORCE_TPC", "1"},
                     {"MC_IB_PORT", "1"},
+                    {"MOONCAKE_STORE_CHECKSUM", "1"},
+                    {"MOONCAKE_MASTER", "read in Python"},
                     {"MC_SOMETHING_ELSE_ENTIRELY", "1"}});
   EXPECT_THAT(UnreadEnvNotes(env),
               ElementsAre("environment variable \"MC_FORCE_TPC\" is unknown and ignored; is "
                           "MC_FORCE_TCP meant?",
                           "environment variable MC_IB_PORT has no effect in this build",
                           "environment variable \"MC_SOMETHING_ELSE_ENTIRELY\" is unknown and "
-                          "ignored"));
+                          "ignored",
+                          "environment variable MOONCAKE_STORE_CHECKSUM has no effect in this "
+                          "build"));
 }
 
 TEST(Env, TheReferenceHasARowForEachVariable) {

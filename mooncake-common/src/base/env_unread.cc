@@ -15,7 +15,8 @@ namespace mooncake {
 namespace {
 
 // Mooncake's variables for what this build does not have (RDMA, accelerators, other metadata
-// servers), or decides by itself (pooling, threads). A trailing '*' stands for any ending.
+// servers, checksums of objects), or decides by itself (pooling, threads, sizes of slices and
+// queues). A trailing '*' stands for any ending.
 constexpr auto kWithoutEffect = std::to_array<std::string_view>({
     "MC_AUTO_GID_MAX_RETRIES",
     "MC_CONN_PAUSE_TTL_MS",
@@ -38,6 +39,7 @@ constexpr auto kWithoutEffect = std::to_array<std::string_view>({
     "MC_FORCE_MUSA",
     "MC_FRAGMENT_RATIO",
     "MC_GID_INDEX",
+    "MC_HANDSHAKE_LISTEN_BACKLOG",
     "MC_HIP_*",
     "MC_IB_*",
     "MC_INTRANODE_NVLINK",
@@ -66,10 +68,17 @@ constexpr auto kWithoutEffect = std::to_array<std::string_view>({
     "MC_RDMA_*",
     "MC_REDIS_*",
     "MC_RPC_CLIENT_IO_THREADS",
+    "MC_RPC_CONNECT_TIMEOUT_MS",
     "MC_RPC_PROTOCOL",
+    "MC_SLICE_SIZE",
+    "MC_STORE_CLIENT_METRIC",
     "MC_STORE_CLIENT_METRIC_BANDWIDTH",
+    "MC_STORE_CLIENT_METRIC_INTERVAL",
+    "MC_STORE_CLIENT_SETUP_RETRIES",
+    "MC_STORE_CLUSTER_ID",
     "MC_STORE_HUGEPAGE_SIZE",
     "MC_STORE_LOCAL_HOT_*",
+    "MC_STORE_MEMCPY",
     "MC_STORE_NUMA_SOCKET_ID",
     "MC_STORE_PINNED_RESTORE_ARENA_SIZE_BYTES",
     "MC_STORE_PIN_MEMORY_MAX_BYTES",
@@ -77,10 +86,18 @@ constexpr auto kWithoutEffect = std::to_array<std::string_view>({
     "MC_STORE_RPC_CLIENT_IO_THREADS",
     "MC_STORE_USE_HUGEPAGE",
     "MC_TANGRT_*",
+    "MC_TCP_ADMISSION_TIMEOUT_MS",
     "MC_TCP_ENABLE_CONNECTION_POOL",
+    "MC_TCP_MAX_PENDING_ADMISSIONS_PER_PEER",
+    "MC_TCP_MAX_QUEUED_TRANSFERS_PER_PEER",
+    "MC_TCP_SLICE_SIZE",
+    "MC_TCP_STATUS_TIMEOUT_SEC",
     "MC_TENT_*",
     "MC_TE_FILTERS",
     "MC_TE_FILTERS_EXCLUDE",
+    "MC_TE_METADATA_REFRESH_INTERVAL_SECONDS",
+    "MC_TE_METRIC",
+    "MC_TE_METRIC_INTERVAL_SECONDS",
     "MC_TE_RPC_CLIENT_IO_THREADS",
     "MC_TPU_*",
     "MC_TRACK_RDMA_POSTED_SLICES",
@@ -92,6 +109,7 @@ constexpr auto kWithoutEffect = std::to_array<std::string_view>({
     "MC_USE_UBSHMEM_IPC",
     "MC_WORKERS_PER_CTX",
     "MC_YLT_LOG_LEVEL",
+    "MOONCAKE_STORE_CHECKSUM",
 });
 
 // Read by test programs and samples, for themselves.
@@ -152,12 +170,12 @@ std::optional<std::string> UnreadEnvNote(std::string_view name) {
   const auto read = [name](const EnvVariable& row) {
     return row.name == name || row.alias == name;
   };
+  if (std::ranges::any_of(kWithoutEffect, matches)) {
+    return fmt::format("environment variable {} has no effect in this build", name);
+  }
   if (!name.starts_with("MC_") || std::ranges::any_of(kEnvTable, read) ||
       std::ranges::any_of(kOfTests, matches)) {
     return std::nullopt;
-  }
-  if (std::ranges::any_of(kWithoutEffect, matches)) {
-    return fmt::format("environment variable {} has no effect in this build", name);
   }
   const std::string_view nearest = Nearest(name);
   return fmt::format("environment variable {} is unknown and ignored{}", Quote(name),

@@ -12,7 +12,7 @@
 namespace mooncake {
 
 // The sentence for one variable that is set; nullopt if it is read here, belongs to the tests of
-// Mooncake, or does not begin with MC_.
+// Mooncake, or is neither known nor begins with MC_.
 [[nodiscard]] std::optional<std::string> UnreadEnvNote(std::string_view name);
 
 // Mooncake's variables that are accepted and do nothing here, sorted; a trailing '*' stands for any
