@@ -4,7 +4,6 @@
 #include <gflags/gflags.h>
 
 #include <chrono>
-#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
@@ -13,6 +12,8 @@
 
 #include "mooncake-common/src/base/address.h"
 #include "mooncake-common/src/base/byte_size.h"
+#include "mooncake-common/src/base/descriptor_limit.h"
+#include "mooncake-common/src/base/end_signals.h"
 #include "mooncake-common/src/base/env.h"
 #include "mooncake-common/src/base/local_address.h"
 #include "mooncake-common/src/base/log.h"
@@ -49,17 +50,7 @@ namespace {
 
 constexpr Duration kMasterPatience = std::chrono::seconds(60);
 constexpr Duration kLineEvery = std::chrono::seconds(5);
-
-// Blocked in all threads, so that sigwait() gets them.
-sigset_t BlockSignalsToEnd() {
-  std::signal(SIGPIPE, SIG_IGN);
-  sigset_t signals;
-  sigemptyset(&signals);
-  sigaddset(&signals, SIGINT);
-  sigaddset(&signals, SIGTERM);
-  pthread_sigmask(SIG_BLOCK, &signals, nullptr);
-  return signals;
-}
+constexpr std::uint64_t kConnections = 1024;  // Of peers that read and write its memory.
 
 // What others can dial: --host, or where that says nothing the address from which the master is
 // reached.
@@ -140,13 +131,14 @@ void ServeHealth(HttpServer& server, const Client& client) {
 }
 
 Result<void> Run() {
-  const sigset_t signals = BlockSignalsToEnd();
+  const EndSignals ends = EndSignals::Block();
   if (FLAGS_enable_offload) {
     return Fail(ErrorCode::kNotSupported,
                 "--enable_offload: the SSD tier is not built in this version; leave it out");
   }
   MC_TRY_ASSIGN(const std::uint16_t port, PortOf("port", FLAGS_port));
   MC_TRY_ASSIGN(const std::uint16_t http_port, PortOf("http_port", FLAGS_http_port));
+  PrepareDescriptorsFor(kConnections);
   // Thin clients are told in words that nothing is served yet, rather than finding no port.
   rpc::RpcServer thin_clients(
       {.host = "", .port = port, .software = "mooncake_client " + std::string(Version())});
@@ -166,8 +158,7 @@ Result<void> Run() {
   }
   MC_LOG_INFO("mooncake_client {} lends {} as {}", Version(), FLAGS_global_segment_size,
               client->hostname());
-  int signal = 0;
-  sigwait(&signals, &signal);
+  const int signal = ends.Wait();
   MC_LOG_INFO("mooncake_client ends: signal {}", signal);
   http.Stop();
   client->Close();

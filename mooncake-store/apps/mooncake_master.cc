@@ -1,13 +1,15 @@
 // The master of a store. See docs/operations.md.
-#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <string>
 #include <thread>
 
 #include "mooncake-common/src/base/config.h"
+#include "mooncake-common/src/base/descriptor_limit.h"
+#include "mooncake-common/src/base/end_signals.h"
 #include "mooncake-common/src/base/env.h"
 #include "mooncake-common/src/base/log.h"
+#include "mooncake-common/src/net/rpc/server.h"
 #include "mooncake-store/src/server/flags.h"
 #include "mooncake-store/src/server/glog_flags.h"
 #include "mooncake-store/src/server/master_server.h"
@@ -16,19 +18,8 @@
 namespace mooncake::store {
 namespace {
 
-// Blocked in all threads, so that sigwait() gets them.
-sigset_t BlockSignalsToEnd() {
-  std::signal(SIGPIPE, SIG_IGN);
-  sigset_t signals;
-  sigemptyset(&signals);
-  sigaddset(&signals, SIGINT);
-  sigaddset(&signals, SIGTERM);
-  pthread_sigmask(SIG_BLOCK, &signals, nullptr);
-  return signals;
-}
-
 Result<void> Run() {
-  const sigset_t signals = BlockSignalsToEnd();
+  const EndSignals ends = EndSignals::Block();
   Config file;
   if (const std::string path = ConfigPath(); !path.empty()) {
     MC_TRY_ASSIGN(file, Config::Load(path));
@@ -39,14 +30,14 @@ Result<void> Run() {
   for (const std::string& note : settings.notes()) {
     MC_LOG_WARNING("{}", note);
   }
+  PrepareDescriptorsFor(rpc::RpcServer::Options().max_connections);
   MasterServer server(options);
   MC_TRY(server.Start());
   MC_LOG_INFO(
       "mooncake_master {} (git: {}): clients on port {}, admin HTTP on port {}{}", Version(),
       GitHash(), server.rpc_port(), server.admin_port(),
       options.serve_metadata ? fmt::format(", metadata on port {}", server.metadata_port()) : "");
-  int signal = 0;
-  sigwait(&signals, &signal);
+  const int signal = ends.Wait();
   MC_LOG_INFO("mooncake_master ends: signal {}", signal);
   server.Stop();
   return {};

@@ -4,10 +4,10 @@
 #include <gflags/gflags.h>
 #include <unistd.h>
 
-#include <csignal>
 #include <cstdio>
 #include <string>
 
+#include "mooncake-common/src/base/end_signals.h"
 #include "mooncake-transfer-engine/include/mooncake/transfer/factory.h"
 #include "mooncake-transfer-engine/tools/bench_flags.h"
 
@@ -67,16 +67,11 @@ Result<void> OpenTarget(BenchSession& session) {
 }
 
 int ServeTarget(const BenchSession& session) {
-  sigset_t ends;
-  sigemptyset(&ends);
-  sigaddset(&ends, SIGINT);
-  sigaddset(&ends, SIGTERM);
-  sigprocmask(SIG_BLOCK, &ends, nullptr);
+  const EndSignals ends = EndSignals::Block();
   fmt::print(stderr, "Transfer Engine RPC using {}, listening on {}\n",
              FLAGS_metadata_server == "P2PHANDSHAKE" ? "P2P handshake" : FLAGS_metadata_server,
              session.engine->name());
-  int signal_number = 0;
-  sigwait(&ends, &signal_number);
+  (void)ends.Wait();
   return 0;
 }
 
