@@ -9,5 +9,5 @@ extensions = ["myst_parser"]
 myst_enable_extensions = ["colon_fence"]
 myst_heading_anchors = 3
 html_theme = "furo"
-exclude_patterns = ["_generated/README.md"]
+exclude_patterns = ["README.md", "_generated/README.md"]
 suppress_warnings = ["myst.xref_missing"]  # Links into the source tree, which is not part of the pages.
