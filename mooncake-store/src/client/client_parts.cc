@@ -155,7 +155,7 @@ void ClientParts::Close() {
 }
 
 std::expected<Uuid, StoreError> ClientParts::Mount(std::uint64_t length_bytes) {
-  auto memory = engine_->AllocateManaged(length_bytes, {.dedicated = true});
+  auto memory = engine_->AllocateManaged(length_bytes, {.dedicated = true, .warm = true});
   if (!memory) {
     return Refuse(CodeOf(memory.error()), "allocate a segment for", name_.text,
                   memory.error().message);

@@ -36,6 +36,7 @@ std::unexpected<Error> SystemFailure(const char* what, std::uint64_t bytes) {
 }  // namespace
 
 ManagedMemory::~ManagedMemory() {
+  warmer_.Stop();
   for (const Mapping& arena : arenas_) {
     Unmap(arena);
   }
@@ -119,8 +120,13 @@ Result<void*> ManagedMemory::Allocate(std::uint64_t length_bytes, const ManagedO
   }
   if (length_bytes > kLargest || options.dedicated) {
     MC_TRY_ASSIGN(const Mapping mapping, MapFile(RoundUpToPage(length_bytes), options));
-    const MutexLock lock(mutex_);
-    dedicated_.emplace(mapping.address, mapping);
+    {
+      const MutexLock lock(mutex_);
+      dedicated_.emplace(mapping.address, mapping);
+    }
+    if (options.warm) {
+      warmer_.Add(mapping.address, mapping.length_bytes);
+    }
     return mapping.address;
   }
   const std::size_t size_class = ClassOf(length_bytes);
@@ -171,6 +177,7 @@ Result<void> ManagedMemory::Free(void* address) {
                   fmt::format("free managed memory at {}: another thread freed it", address));
     }
   }
+  warmer_.Remove(own.address);
   Unmap(own);
   return {};
 }

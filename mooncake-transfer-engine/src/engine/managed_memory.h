@@ -3,7 +3,7 @@
 //
 // Requests up to 256 MiB are rounded up to one of 16 sizes (8 KiB * 2^k) and carved from arenas of
 // 2 GiB; larger ones get a file of their own. Blocks are split, never merged, and arenas are never
-// given back before the end. Pages are touched by their user first.
+// given back before the end. Pages are made by their user's first touch, or warmed ahead.
 //
 // Thread-safety: all methods, from any thread.
 // Blocking:      a new arena or file is registered, which may publish.
@@ -18,6 +18,7 @@
 #include "mooncake-common/src/base/result.h"
 #include "mooncake-common/src/concurrency/mutex.h"
 #include "mooncake-transfer-engine/include/mooncake/transfer/engine.h"
+#include "mooncake-transfer-engine/src/engine/page_warmer.h"
 
 namespace mooncake::transfer {
 
@@ -34,7 +35,9 @@ class ManagedMemory {
     std::function<Result<void>(void*)> remove;
   };
 
-  explicit ManagedMemory(Registrar registrar) : registrar_(std::move(registrar)) {}
+  explicit ManagedMemory(Registrar registrar,
+                         PageWarmer::Machine machine = PageWarmer::ThisMachine())
+      : registrar_(std::move(registrar)), warmer_(std::move(machine)) {}
   ~ManagedMemory();  // Unmaps all; the owner has unregistered it or is gone.
   ManagedMemory(const ManagedMemory&) = delete;
   ManagedMemory& operator=(const ManagedMemory&) = delete;
@@ -66,6 +69,7 @@ class ManagedMemory {
   [[nodiscard]] static std::byte* Carve(Pool& pool, std::size_t size_class);
 
   const Registrar registrar_;
+  PageWarmer warmer_;
   Mutex mutex_;
   std::vector<Pool> pools_ MC_GUARDED_BY(mutex_);
   std::vector<Mapping> arenas_ MC_GUARDED_BY(mutex_);

@@ -2,16 +2,25 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cstring>
 #include <map>
 #include <set>
+#include <thread>
 
+#include "mooncake-common/src/base/clock.h"
 #include "mooncake-common/src/base/random.h"
 
 namespace mooncake::transfer {
 namespace {
+
+PageWarmer::Machine MachineWithPlenty() {
+  PageWarmer::Machine machine = PageWarmer::ThisMachine();
+  machine.available_share = [] { return 1.0; };
+  return machine;
+}
 
 class ManagedMemoryTest : public testing::Test {
  protected:
@@ -27,7 +36,8 @@ class ManagedMemoryTest : public testing::Test {
                          .remove = [this](void* address) -> Result<void> {
                            registered_.erase(address);
                            return {};
-                         }}};
+                         }},
+                        MachineWithPlenty()};
 };
 
 TEST_F(ManagedMemoryTest, CarvesSmallBlocksFromOneArenaMadeAtFirstUse) {
@@ -51,6 +61,27 @@ TEST_F(ManagedMemoryTest, SharesPagesOfAFileSealedAgainstShrinking) {
   char seen = 0;
   ASSERT_EQ(::pread(arena.shared->fd, &seen, 1, block - static_cast<char*>(arena.address)), 1);
   EXPECT_EQ(seen, 77);
+}
+
+TEST_F(ManagedMemoryTest, MakesThePagesOfAWarmFileAhead) {
+  constexpr std::uint64_t kBytes = 1U << 20U;
+  const auto made = [&](void* memory) {
+    struct stat status{};
+    EXPECT_EQ(::fstat(registered_.at(memory).shared->fd, &status), 0);
+    return static_cast<std::uint64_t>(status.st_blocks) * 512;
+  };
+  void* cold = memory_.Allocate(kBytes, {.dedicated = true}).value();
+  void* warm = memory_.Allocate(kBytes, {.dedicated = true, .warm = true}).value();
+  const Instant limit = SteadyClock::Get().Now() + std::chrono::seconds(60);
+  while (made(warm) < kBytes) {
+    ASSERT_LT(SteadyClock::Get().Now(), limit);
+    std::this_thread::yield();
+  }
+  EXPECT_EQ(made(cold), 0U);
+  ASSERT_TRUE(memory_.Free(warm));
+  // Freed while it is being warmed.
+  ASSERT_TRUE(
+      memory_.Free(memory_.Allocate(64 * kBytes, {.dedicated = true, .warm = true}).value()));
 }
 
 TEST_F(ManagedMemoryTest, GivesLargeAndDedicatedRequestsAFileOfTheirOwn) {

@@ -83,6 +83,7 @@ struct ManagedOptions {
   std::string location = "*";
   bool remote_accessible = true;
   bool dedicated = false;  // Its own file and registration, whatever the length.
+  bool warm = false;       // Of a dedicated file: its pages are made soon, in the background.
 };
 
 // Whether a request must lie inside a range that the peer lists.
@@ -150,7 +151,8 @@ class Engine {
                                               bool publish = true);
   [[nodiscard]] bool OverlapsRegistered(const void* address, std::uint64_t length_bytes) const;
 
-  // Registered memory that peers on this host can map. Pages are not touched before use.
+  // Registered memory that peers on this host can map. Pages are made by their first use, unless
+  // they are to be warm.
   // Lengths up to 256 MiB are rounded up to 8 KiB * 2^k and carved from shared arenas.
   [[nodiscard]] Result<void*> AllocateManaged(std::uint64_t length_bytes,
                                               const ManagedOptions& options = {});

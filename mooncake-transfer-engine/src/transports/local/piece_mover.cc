@@ -14,6 +14,18 @@ std::uint64_t AddressOf(const std::byte* pointer) {
   return reinterpret_cast<std::uintptr_t>(pointer);
 }
 
+// Has the kernel map the pages that a write is about to need. A read brings in all pages of an
+// aligned block that are there already, a write only its own, at six times the cost; and what a
+// read has mapped of shared memory may be written to. Pages that do not exist yet are made by this.
+void MapByReading(const std::byte* to, std::uint64_t length_bytes) {
+  constexpr std::uint64_t kBlockBytes = 64U << 10U;  // fault_around_bytes, by default.
+  const std::byte* const end = to + length_bytes;
+  while (to < end) {
+    static_cast<void>(*static_cast<const volatile std::byte*>(to));
+    to += kBlockBytes - AddressOf(to) % kBlockBytes;
+  }
+}
+
 // Remembers the last region: neighbours in a batch mostly lie in the same one.
 class LastPin {
  public:
@@ -138,6 +150,9 @@ std::vector<PieceFailure> PieceMover::Move(std::span<const Piece> pieces) {
     if (piece.slice->opcode == Opcode::kRead) {
       std::memmove(local, there, piece.length_bytes);
     } else {
+      if (!is_self_) {
+        MapByReading(there, piece.length_bytes);
+      }
       std::memmove(there, local, piece.length_bytes);
     }
   }
