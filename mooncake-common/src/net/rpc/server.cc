@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 
 #include <atomic>
+#include <optional>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -10,6 +11,7 @@
 #include "mooncake-common/src/base/log.h"
 #include "mooncake-common/src/concurrency/mutex.h"
 #include "mooncake-common/src/concurrency/parking.h"
+#include "mooncake-common/src/net/acceptor.h"
 #include "mooncake-common/src/net/reactor.h"
 #include "mooncake-common/src/net/rpc/session.h"
 #include "mooncake-common/src/net/socket.h"
@@ -65,17 +67,19 @@ class RpcServer::Impl {
     if (!loops_.empty() || stopped_) {
       return Fail(ErrorCode::kBusy, "start an RPC server twice; make a new one");
     }
-    MC_TRY_ASSIGN(listener_, SocketListen(options_.host, options_.port));
-    MC_TRY_ASSIGN(port_, LocalPort(listener_.get()));
+    MC_TRY_ASSIGN(UniqueFd listener, SocketListen(options_.host, options_.port));
+    MC_TRY_ASSIGN(port_, LocalPort(listener.get()));
     for (std::size_t i = 0; i < std::max<std::size_t>(options_.threads, 1); ++i) {
       auto loop = std::make_unique<Loop>(
           Reactor::Options{.spin = options_.spin, .thread_name = "mc-rpc-server"});
       MC_TRY(loop->reactor.Start());
       loops_.push_back(std::move(loop));
     }
-    MC_TRY_ASSIGN(listen_watch_, loops_[0]->reactor.Watch(listener_.get(), EPOLLIN,
-                                                          [this](std::uint32_t) { Accept(); }));
-    return {};
+    acceptor_.emplace(loops_[0]->reactor, "rpc");
+    return acceptor_->Start(std::move(listener),
+                            [this](UniqueFd connection, const SocketAddress& peer) {
+                              HandOver(std::move(connection), peer);
+                            });
   }
 
   void Stop() {
@@ -84,8 +88,7 @@ class RpcServer::Impl {
     if (std::exchange(stopped_, true) || loops_.empty()) {
       return;
     }
-    loops_[0]->reactor.Unwatch(listen_watch_);
-    listener_.Reset();
+    acceptor_.reset();
     const Instant deadline = SteadyClock::Get().Now() + options_.drain_timeout;
     for (const auto& loop : loops_) {
       loop->reactor.Post([&loop = *loop] {
@@ -139,30 +142,12 @@ class RpcServer::Impl {
   };
 
   // On the first reactor's thread.
-  void Accept() {
-    for (;;) {
-      PeerInfo peer;
-      SocketAddress address;
-      auto fd = SocketAccept(listener_.get(), &address);
-      if (!fd) {
-        // Out of descriptors: those that wait stay in the backlog, and we do not spin on them.
-        MC_LOG_WARNING("rpc: {}; trying again in 100 ms", fd.error().ToString());
-        Reactor& reactor = loops_[0]->reactor;
-        reactor.Modify(listen_watch_, 0);
-        reactor.After(std::chrono::milliseconds(100),
-                      [this, &reactor] { reactor.Modify(listen_watch_, EPOLLIN); });
-        return;
-      }
-      if (!*fd) {
-        return;
-      }
-      peer.connection = ++last_connection_;
-      peer.address = address.ToString();
-      Loop& loop = *loops_[peer.connection % loops_.size()];
-      loop.reactor.Post([this, &loop, fd = std::move(*fd), peer = std::move(peer)]() mutable {
-        Serve(loop, std::move(fd), std::move(peer));
-      });
-    }
+  void HandOver(UniqueFd fd, const SocketAddress& address) {
+    PeerInfo peer{.connection = ++last_connection_, .address = address.ToString()};
+    Loop& loop = *loops_[peer.connection % loops_.size()];
+    loop.reactor.Post([this, &loop, fd = std::move(fd), peer = std::move(peer)]() mutable {
+      Serve(loop, std::move(fd), std::move(peer));
+    });
   }
 
   void Serve(Loop& loop, UniqueFd fd, PeerInfo peer) {
@@ -195,9 +180,8 @@ class RpcServer::Impl {
   std::uint64_t last_connection_ = 0;  // The first reactor's.
   Mutex mutex_;                        // Start and Stop.
   bool stopped_ MC_GUARDED_BY(mutex_) = false;
-  std::atomic<WatchId> listen_watch_{WatchId::kNone};
-  UniqueFd listener_;
   std::vector<std::unique_ptr<Loop>> loops_;
+  std::optional<Acceptor> acceptor_ MC_GUARDED_BY(mutex_);  // On the first of them.
 };
 
 RpcServer::RpcServer(Options options) : impl_(std::make_unique<Impl>(std::move(options))) {}
