@@ -19,16 +19,6 @@ std::uint64_t CallId(const ChainPosition& chain) {
                              : std::rotl(chain.chain_id * 0x9e3779b97f4a7c15U, 31) + chain.position;
 }
 
-// Both of segments below `numbers`.
-bool Covers(const SegmentMask& whole, const SegmentMask& part, std::size_t numbers) {
-  for (SegmentNumber number = 0; number < numbers; ++number) {
-    if (part.Has(number) && !whole.Has(number)) {
-      return false;
-    }
-  }
-  return true;
-}
-
 }  // namespace
 
 // One BatchPutStart while it runs.
@@ -311,17 +301,12 @@ bool Master::StartInFull(PutBatch& batch, std::size_t at) {
     const std::uint32_t missing = batch.most_replicas > have ? batch.most_replicas - have : 1;
     const std::uint64_t ahead = made_room || by_metadata ? 0 : BytesAhead(batch, at);
     const std::uint64_t need = by_metadata ? 1 : RoundUpToSpaceUnits(size) * missing + ahead;
-    const std::size_t numbers = scratch.view->by_number.size();
-    if (!Covers(batch.nothing_goes, where, numbers) &&
+    if (!batch.nothing_goes.HasAll(where) &&
         MakeRoom(where, need, keep, batch.now, batch.earliest)) {
       made_room = true;
       continue;
     }
-    for (SegmentNumber number = 0; number < numbers; ++number) {
-      if (where.Has(number)) {
-        batch.nothing_goes.Add(number);
-      }
-    }
+    batch.nothing_goes.Add(where);
     if (preferred_only) {
       preferred_only = false;
     } else {

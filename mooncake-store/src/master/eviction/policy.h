@@ -6,12 +6,14 @@
 //
 // Thread-safety: none; EvictionHub calls it from one thread at a time, in the order of the events.
 // Determinism:   no clock, no randomness but an Rng given at construction: equal events, equal
-// picks. Ownership:     spans lend for the call.
+//                picks.
+// Ownership:     spans lend for the call.
 #pragma once
 
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <vector>
 
@@ -31,8 +33,21 @@ class SegmentMask {
     }
     words_[number / 64] |= std::uint64_t{1} << (number % 64);
   }
+  void Add(const SegmentMask& other) {
+    words_.resize(std::max(words_.size(), other.words_.size()));
+    std::ranges::transform(other.words_, words_, words_.begin(), std::bit_or<>());
+  }
   [[nodiscard]] bool Has(SegmentNumber number) const {
     return number / 64 < words_.size() && ((words_[number / 64] >> (number % 64)) & 1U) != 0;
+  }
+  [[nodiscard]] bool HasAll(const SegmentMask& other) const {
+    for (std::size_t i = 0; i < other.words_.size(); ++i) {
+      const std::uint64_t own = i < words_.size() ? words_[i] : 0;
+      if ((other.words_[i] & ~own) != 0) {
+        return false;
+      }
+    }
+    return true;
   }
   [[nodiscard]] bool Empty() const {
     return std::ranges::all_of(words_, [](std::uint64_t word) { return word == 0; });
