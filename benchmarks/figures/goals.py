@@ -89,6 +89,11 @@ def _rivals(program: str, case: str, *names: str) -> dict[str, Source]:
     return {name: Source(program, case, name) for name in names}
 
 
+def _simple(section: str, work: str, unit: str, ours: Source, bounds: tuple[Bound, ...], *rivals: str) -> Row:
+    """A row without a limit: our figure of a case beside the rivals' of the same."""
+    return Row(section, work, unit, ours, bounds, _rivals(ours.program, ours.case, *rivals))
+
+
 def _same_host() -> Iterator[Row]:
     section = "Engine, same host"
     for shape, case_shape in SHAPES:
@@ -129,13 +134,8 @@ def _same_host() -> Iterator[Row]:
     for work, work_text in (("read 4K", "read 4 KiB"), ("write 64B", "write 64 B")):
         for share, goal in (("p50", 1.5), ("p99", 5.0)):
             case = f"lat {work} {share} us"
-            yield Row(
-                section,
-                f"{work_text}, {share}",
-                "µs",
-                Source(ENGINE, case, OURS),
-                (at_most(goal),),
-                _rivals(ENGINE, case, WHEEL, NIXL),
+            yield _simple(
+                section, f"{work_text}, {share}", "µs", Source(ENGINE, case, OURS), (at_most(goal),), WHEEL, NIXL
             )
 
 
@@ -182,24 +182,16 @@ def _forced_tcp() -> Iterator[Row]:
 def _rest() -> Iterator[Row]:
     section = "Engine, start and rest"
     for work, case in (("start", "setup: init ms"), ("first read of a peer", "setup: first 4K read ms (connect)")):
-        yield Row(
-            section, work, "ms", Source(ENGINE, case, OURS), (at_most(1, WHEEL),), _rivals(ENGINE, case, WHEEL, NIXL)
-        )
+        yield _simple(section, work, "ms", Source(ENGINE, case, OURS), (at_most(1, WHEEL),), WHEEL, NIXL)
     for work, unit, case, goal in (
         ("threads", "", "target threads", 4),
         ("resident with Python", "MiB", "target rss MiB", 60),
     ):
-        yield Row(section, work, unit, Source(ENGINE, case, OURS), (at_most(goal),), _rivals(ENGINE, case, WHEEL, NIXL))
+        yield _simple(section, work, unit, Source(ENGINE, case, OURS), (at_most(goal),), WHEEL, NIXL)
     for entries in (2048, 4096, 16384):
         case = f"s until a single write works after a batch of {entries}"
-        yield Row(
-            section,
-            f"a batch of {entries} entries, until a single write works after it",
-            "s",
-            Source(BATCH, case, OURS),
-            (at_most(0.05),),
-            _rivals(BATCH, case, WHEEL),
-        )
+        work = f"a batch of {entries} entries, until a single write works after it"
+        yield _simple(section, work, "s", Source(BATCH, case, OURS), (at_most(0.05),), WHEEL)
 
 
 def _store() -> Iterator[Row]:
@@ -210,7 +202,7 @@ def _store() -> Iterator[Row]:
         ("batch_put_from 4 KiB × 128, p50", "remote batch_put_from 4K x128 p50", 400),
         ("batch_get_into 4 KiB × 128, p50", "remote batch_get_into 4K x128 p50", 300),
     ):
-        yield Row(section, work, "µs", Source(STORE, case, OURS), (at_most(goal),), _rivals(STORE, case, WHEEL))
+        yield _simple(section, work, "µs", Source(STORE, case, OURS), (at_most(goal),), WHEEL)
     for call, direction in (("batch_put_from", "write"), ("batch_get_into", "read")):
         case = f"remote {call} 1M x16"
         yield Row(
@@ -238,7 +230,7 @@ def _store() -> Iterator[Row]:
         ("batch_is_exist × 1024, keys", "remote batch_is_exist x1024 keys/s", "1/s", at_least(5_000_000)),
         ("batch_is_exist × 1024, master's CPU", "remote batch_is_exist x1024 master us/key", "µs/key", at_most(0.1)),
     ):
-        yield Row(section, work, unit, Source(STORE, case, OURS), (bound,), _rivals(STORE, case, WHEEL))
+        yield _simple(section, work, unit, Source(STORE, case, OURS), (bound,), WHEEL)
 
 
 def _master(objects: int) -> Iterator[Row]:
@@ -256,7 +248,7 @@ def _master(objects: int) -> Iterator[Row]:
             (at_most(10),),
         ),
     ):
-        yield Row(section, work, unit, Source(MASTER, case, OURS), bounds, _rivals(MASTER, case, WHEEL))
+        yield _simple(section, work, unit, Source(MASTER, case, OURS), bounds, WHEEL)
     for clients in (1, 2, 4, 8):
         case = f"ops: batch_put_from x128, {clients} clients: keys/s"
         two = Source(MASTER, "ops: batch_put_from x128, 2 clients: keys/s", OURS)
