@@ -4,6 +4,7 @@ import sys
 import pytest
 
 from mooncake import _launcher
+from waiting import HANG_LIMIT_S
 
 
 @pytest.fixture
@@ -33,7 +34,7 @@ def test_the_process_becomes_the_binary_and_keeps_its_pid(package):
     binary.write_text('#!/bin/sh\necho "$$ $@"\nexit 7\n')
     binary.chmod(0o644)  # The mode is put right as well.
     process = run_launcher(package, "mooncake_master", "--port=1", "a b")
-    out, err = process.communicate(timeout=60)
+    out, err = process.communicate(timeout=HANG_LIMIT_S)
     assert (process.returncode, err) == (7, "")
     assert out == f"{process.pid} --port=1 a b\n"
 
@@ -43,6 +44,6 @@ def test_a_file_that_cannot_be_run_is_named(package):
     binary.write_bytes(b"\x7fELF not really")
     binary.chmod(0o755)
     process = run_launcher(package, "mooncake_client")
-    _, err = process.communicate(timeout=60)
+    _, err = process.communicate(timeout=HANG_LIMIT_S)
     assert process.returncode == 1
     assert f"cannot start {binary}" in err

@@ -5,6 +5,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+from waiting import HANG_LIMIT_S
+
 ROOT = Path(__file__).resolve().parents[2]
 
 
@@ -28,6 +30,6 @@ def test_a_trace_is_replayed_on_two_nodes_and_reported(tmp_path):
 
 def test_a_missing_trace_is_named(tmp_path):
     command = [sys.executable, "-m", "benchmarks.trace_replay", "--trace=/no/such/trace", f"--out={tmp_path}"]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=HANG_LIMIT_S, check=False)
     assert done.returncode == 1
     assert "/no/such/trace" in done.stderr

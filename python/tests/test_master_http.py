@@ -7,6 +7,7 @@ import subprocess
 import pytest
 
 from mooncake.store import MooncakeDistributedStore
+from waiting import HANG_LIMIT_S
 
 SEGMENT = 64 << 20
 
@@ -106,7 +107,7 @@ def test_metrics_count_what_happens(master, store):
 
 def run(scripts, *arguments):
     return subprocess.run(
-        [scripts / "mooncake_master", *arguments], capture_output=True, text=True, timeout=60, check=False
+        [scripts / "mooncake_master", *arguments], capture_output=True, text=True, timeout=HANG_LIMIT_S, check=False
     )
 
 

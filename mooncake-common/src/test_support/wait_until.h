@@ -12,7 +12,7 @@ namespace mooncake {
 // Far less than ctest grants a test, so that the test says itself what it waited for.
 inline constexpr Duration kHangLimit = std::chrono::seconds(60);
 inline constexpr int kHangLimitMs =
-    static_cast<int>(std::chrono::milliseconds(std::chrono::seconds(60)).count());
+    static_cast<int>(std::chrono::duration_cast<std::chrono::milliseconds>(kHangLimit).count());
 
 // When what begins now counts as hanging.
 inline Instant HangDeadline() { return SteadyClock::Get().Now() + kHangLimit; }

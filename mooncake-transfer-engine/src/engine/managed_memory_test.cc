@@ -8,10 +8,9 @@
 #include <cstring>
 #include <map>
 #include <set>
-#include <thread>
 
-#include "mooncake-common/src/base/clock.h"
 #include "mooncake-common/src/base/random.h"
+#include "mooncake-common/src/test_support/wait_until.h"
 
 namespace mooncake::transfer {
 namespace {
@@ -72,11 +71,7 @@ TEST_F(ManagedMemoryTest, MakesThePagesOfAWarmFileAhead) {
   };
   void* cold = memory_.Allocate(kBytes, {.dedicated = true}).value();
   void* warm = memory_.Allocate(kBytes, {.dedicated = true, .warm = true}).value();
-  const Instant limit = SteadyClock::Get().Now() + std::chrono::seconds(60);
-  while (made(warm) < kBytes) {
-    ASSERT_LT(SteadyClock::Get().Now(), limit);
-    std::this_thread::yield();
-  }
+  ASSERT_TRUE(WaitUntil([&] { return made(warm) >= kBytes; }));
   EXPECT_EQ(made(cold), 0U);
   ASSERT_TRUE(memory_.Free(warm));
   // Freed while it is being warmed.

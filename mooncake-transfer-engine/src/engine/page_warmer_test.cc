@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "mooncake-common/src/concurrency/parking.h"
+#include "mooncake-common/src/test_support/wait_until.h"
 
 namespace mooncake::transfer {
 namespace {
@@ -100,13 +101,13 @@ TEST(PageWarmer, RemoveWaitsForTheStepInProgress) {
                          [&](std::byte*, std::uint64_t) {
                            ++steps;
                            in_step.Notify();
-                           (void)go_on.Wait(SteadyClock::Get().Now() + std::chrono::seconds(60));
+                           (void)go_on.Wait(HangDeadline());
                            left = true;
                            return true;
                          },
                      .available_share = [] { return 1.0; }});
   warmer.Add(At(1), 10 * kStep);
-  ASSERT_TRUE(in_step.Wait(SteadyClock::Get().Now() + std::chrono::seconds(60)));
+  ASSERT_TRUE(in_step.Wait(HangDeadline()));
   auto helper = Thread::Start("helper", [&] { go_on.Notify(); });
   ASSERT_TRUE(helper);
   warmer.Remove(At(1));
