@@ -84,11 +84,7 @@ void Session::Close(RpcClose reason) {
 
 void Session::OnEvents(std::uint32_t events) {
   if ((events & EPOLLOUT) != 0) {
-    Flush();
-    if (fd_ && paused_ && out_.size() <= shared_.max_unread_bytes / 2) {
-      paused_ = false;
-      Process();  // What had arrived before the pause; epoll does not speak of it.
-    }
+    FlushAndResume();
   }
   if (fd_ && !paused_ && !ending_ && (events & ~static_cast<std::uint32_t>(EPOLLOUT)) != 0) {
     ReadBurst();
@@ -96,7 +92,18 @@ void Session::OnEvents(std::uint32_t events) {
     Close(RpcClose::kIoError);
   }
   if (fd_) {
-    Flush();
+    FlushAndResume();
+  }
+}
+
+void Session::FlushAndResume() {
+  Flush();
+  while (fd_ && paused_ && out_.size() <= shared_.max_unread_bytes / 2) {
+    paused_ = false;
+    Process();  // What had arrived before the pause; epoll does not speak of it.
+    if (fd_) {
+      Flush();
+    }
   }
 }
 

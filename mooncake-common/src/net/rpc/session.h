@@ -88,6 +88,8 @@ class Session {
   void Reply(const FrameHeader& header, std::span<const std::byte> body);
   void FinishReply(FrameHeader header, std::size_t begin);
   void Flush();
+  // Goes on with a paused peer once it has read half, also if it reads just as it is paused.
+  void FlushAndResume();
   void Malformed(const Error& why);
   // Asks the reactor for what can be used now.
   void UpdateInterest();
