@@ -35,7 +35,7 @@ class SliceLedger::ReportScope {
 SliceLedger::SliceLedger(const Limits& limits) : limits_(limits), queue_(limits.queue) {}
 
 void SliceLedger::Settle() {
-  has_unclaimed_.store(queue_.HasUnclaimed(), std::memory_order_release);
+  has_unclaimed_.store(aborting_ == 0 && queue_.HasUnclaimed(), std::memory_order_release);
   has_ended_.store(!ended_.done.empty() || !ended_.failed.empty(), std::memory_order_release);
   if (aborting_ > 0) {
     changed_.NotifyAll();
@@ -84,6 +84,9 @@ void SliceLedger::EndNow(std::span<Slice* const> slices, std::span<const PieceFa
 
 void SliceLedger::Take(Claim& claim) {
   const MutexLock lock(mutex_);
+  if (aborting_ > 0) {
+    return;
+  }
   queue_.Take(claim);
   Settle();
 }

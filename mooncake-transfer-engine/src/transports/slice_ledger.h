@@ -36,7 +36,8 @@ class SliceLedger {
   [[nodiscard]] bool BeginNow();
   void EndNow(std::span<Slice* const> slices, std::span<const PieceFailure> failures);
 
-  // As in SliceQueue. What ends waits for the next Report().
+  // As in SliceQueue. What ends waits for the next Report(). There is nothing to take during an
+  // Abort(): what is given back then is ended by it, and nobody would end a claim taken then.
   void Take(Claim& claim);
   void Finish(const Claim& claim, std::span<const PieceFailure> failures);
   void Return(const Claim& claim, std::span<const PieceFailure> failures);
@@ -51,6 +52,7 @@ class SliceLedger {
   // sink. A sink may call it; then what that very thread is about to tell comes after.
   void Abort(const Error& why, const std::function<void()>& stop);
 
+  // Whether Take() finds something.
   [[nodiscard]] bool HasUnclaimed() const { return has_unclaimed_.load(std::memory_order_acquire); }
   [[nodiscard]] std::uint64_t unclaimed_bytes() const;
 
