@@ -159,9 +159,10 @@ class Master {
   MountSegmentReply Mount(const SegmentInfo& info, const Uuid& owner, Instant now,
                           Instant quiet_until);
 
-  // Lookups, in the order of the keys: what was found was leased already.
-  void TellLookedUp(const Caller& caller, const ChainPosition& chain, Instant leased_until,
-                    Scratch& scratch);
+  // Lookups, in the order of the keys: what was found was leased already. `reads`: see
+  // ClientChains::OnLookup().
+  void TellLookedUp(const Caller& caller, const ChainPosition& chain, bool reads,
+                    Instant leased_until, Scratch& scratch);
   // Whether a read of the object must renew its whole group; noted in the scratch.
   void NoteGroup(Shard& shard, const ObjectRecord& object, Instant now, Scratch& scratch);
   void RenewGroups(Instant until, Instant now, Scratch& scratch);
@@ -178,6 +179,7 @@ class Master {
   [[nodiscard]] bool StartInFull(PutBatch& batch, std::size_t at);
   // What the keys behind scratch.retry[at] need, as far as one eviction may free it.
   [[nodiscard]] std::uint64_t BytesAhead(const PutBatch& batch, std::size_t at) const;
+  [[nodiscard]] static ChainEvent ChainOf(const PutBatch& batch);
   void TellPut(PutBatch& batch);
   [[nodiscard]] std::uint64_t NextVersion(Instant now);
   [[nodiscard]] bool OverMetadataLimit() const;

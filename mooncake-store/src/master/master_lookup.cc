@@ -14,19 +14,17 @@ std::uint64_t Milliseconds(Duration duration) {
 
 }  // namespace
 
-void Master::TellLookedUp(const Caller& caller, const ChainPosition& chain, Instant leased_until,
-                          Scratch& scratch) {
-  const ChainEvent event{
+void Master::TellLookedUp(const Caller& caller, const ChainPosition& chain, bool reads,
+                          Instant leased_until, Scratch& scratch) {
+  ChainEvent event{
       .client = std::hash<Uuid>{}(caller.client),
       .chain_id = chain.chain_id,
       .position = chain.position,
       .total =
           std::max(chain.total, chain.position + static_cast<std::uint32_t>(scratch.keys.size())),
       .keys = scratch.keys};
+  event.again = hub_.NeedsParents() && chains_.OnLookup(event, reads);
   ApplyRecency({.kind = RecencyEventKind::kLookedUp, .chain = event, .leased_until = leased_until});
-  if (hub_.NeedsParents()) {
-    chains_.OnLookup(event);
-  }
 }
 
 void Master::NoteGroup(Shard& shard, const ObjectRecord& object, Instant now, Scratch& scratch)
@@ -86,7 +84,7 @@ void Master::Handle(const BatchExistRequest& request, Instant now, BatchExistRep
       reply.exists[index] = 1;
     }
   });
-  TellLookedUp(request.caller, request.chain, until, scratch);
+  TellLookedUp(request.caller, request.chain, false, until, scratch);
   RenewGroups(until, now, scratch);
   hub_.DrainIfGrown();
 }
@@ -163,7 +161,7 @@ void Master::Handle(const BatchGetReplicasRequest& request, Instant now,
   counters_.gets += request.keys.size();
   counters_.get_hits += hits;
   counters_.hit_bytes += hit_bytes;
-  TellLookedUp(request.caller, request.chain, until, scratch);
+  TellLookedUp(request.caller, request.chain, true, until, scratch);
   RenewGroups(until, now, scratch);
   hub_.DrainIfGrown();
 }

@@ -31,6 +31,7 @@ struct Master::PutBatch {
   std::uint32_t most_replicas = 1;  // As many as asked for, or as there are names.
   std::uint64_t first_version = 0;  // Of this batch.
   std::uint64_t call_id = 0;        // Of this window of the call.
+  Slot parent_of_first = kNoSlot;   // Of the first key.
   Duration soft_pin_ttl{};
 
   // What the first refusals have taught, so that a full store is weighed once a batch: no object
@@ -134,6 +135,9 @@ void Master::StartBatch(PutBatch& batch) {
   });
   // Each key is of use only with those before it: room is made in their order.
   std::ranges::sort(scratch.retry);
+  if (!scratch.retry.empty() && hub_.NeedsParents()) {
+    batch.parent_of_first = chains_.ParentOfFirst(ChainOf(batch)).slot;
+  }
   for (std::size_t at = 0; at < scratch.retry.size(); ++at) {
     const std::uint32_t index = scratch.retry[at];
     const std::uint64_t size = batch.request.sizes_bytes[index];
@@ -171,6 +175,7 @@ bool Master::StartOne(PutBatch& batch, Shard& shard, std::size_t index,
                                                        .group = group},
                                                       batch.place.usable, batch.now);
   result.code = decision.code;
+  scratch.keys[index].slot = decision.present;  // To those behind it in its chain it is there.
   if (decision.repeated != nullptr) {
     if (decision.repeated->version >= batch.first_version) {
       result.code = StoreCode::kObjectAlreadyExists;  // The same key earlier in this batch.
@@ -273,7 +278,8 @@ std::uint64_t Master::BytesAhead(const PutBatch& batch, std::size_t at) const {
 bool Master::StartInFull(PutBatch& batch, std::size_t at) {
   Scratch& scratch = batch.scratch;
   const std::size_t index = scratch.retry[at];
-  const Slot keep = index == 0 ? kNoSlot : scratch.keys[index - 1].slot;
+  // What it hangs on must not go to make room for it.
+  const Slot keep = index == 0 ? batch.parent_of_first : scratch.keys[index - 1].slot;
   const std::uint64_t size = batch.request.sizes_bytes[index];
   const bool could_fit = RoundUpToSpaceUnits(size) <= scratch.view->capacity_bytes;
   bool made_room = false;
@@ -374,17 +380,20 @@ FullHint Master::Fullness(Instant now, std::optional<Instant> earliest) const {
   return hint;
 }
 
+ChainEvent Master::ChainOf(const PutBatch& batch) {
+  const ChainPosition& chain = batch.request.chain;
+  return {.client = std::hash<Uuid>{}(batch.request.caller.client),
+          .chain_id = chain.chain_id,
+          .position = chain.position,
+          .total = chain.total,
+          .keys = batch.scratch.keys};
+}
+
 void Master::TellPut(PutBatch& batch) {
   Scratch& scratch = batch.scratch;
   if (hub_.NeedsParents()) {
-    const ChainPosition& chain = batch.request.chain;
     scratch.parents.assign(scratch.keys.size(), {});
-    chains_.OnPut({.client = std::hash<Uuid>{}(batch.request.caller.client),
-                   .chain_id = chain.chain_id,
-                   .position = chain.position,
-                   .total = chain.total,
-                   .keys = scratch.keys},
-                  scratch.parents);
+    chains_.OnPut(ChainOf(batch), scratch.parents);
     for (std::size_t index = 0; index < scratch.puts.size(); ++index) {
       scratch.puts[index].parent = scratch.parents[index];
     }

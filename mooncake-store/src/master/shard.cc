@@ -92,6 +92,7 @@ Shard::PutDecision Shard::DecidePut(const PutRequest& put, ReadableSegments read
   if (indexed == nullptr) {
     return decision;
   }
+  decision.present = indexed->slot;
   ObjectRecord* open = OpenWrite(indexed);
   if (open != nullptr && open->client == put.client && put.call_id != 0 &&
       open->call_id == put.call_id && open->size_bytes == put.size_bytes) {

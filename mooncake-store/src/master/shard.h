@@ -102,6 +102,8 @@ class Shard {
     const ObjectRecord* repeated = nullptr;
     // An open write that has to go first.
     std::optional<ObjectEvent> drop;
+    // Of the object that has the key now.
+    Slot present = kNoSlot;
     // False when it replaces an older version: then its descriptor is not for caching.
     bool from_put = true;
     // Of the version that it will replace.

@@ -1,84 +1,49 @@
 #include "mooncake-store/src/master/eviction/chain_tracker.h"
 
-#include <algorithm>
-
-#include "mooncake-store/src/protocol/messages.h"
-
 namespace mooncake::store {
 
-ChainTracker::Client& ChainTracker::ClientOf(std::uint64_t client) {
+ClientChains& ChainTracker::ChainsOf(std::uint64_t client) {
   const auto found = clients_.find(client);
   if (found != clients_.end()) {
     recency_.splice(recency_.begin(), recency_, found->second.recency);
-    return found->second;
+    return found->second.chains;
   }
   if (clients_.size() == kClients) {
-    clients_.erase(recency_.back());
-    recency_.pop_back();
+    ForgetLast();
   }
   recency_.push_front(client);
   Client& created = clients_[client];
   created.recency = recency_.begin();
-  return created;
+  return created.chains;
 }
 
-void ChainTracker::OnLookup(const ChainEvent& event) {
+void ChainTracker::ForgetLast() {
+  const auto last = clients_.find(recency_.back());
+  keys_ -= last->second.chains.key_count();
+  clients_.erase(last);
+  recency_.pop_back();
+}
+
+bool ChainTracker::OnLookup(const ChainEvent& event, bool reads) {
   const MutexLock lock(mutex_);
-  std::vector<Chain>& lookups = ClientOf(event.client).lookups;
-  auto chain = std::ranges::find_if(lookups, [&](const Chain& known) {
-    return known.id == event.chain_id && known.keys.size() == event.position;
-  });
-  if (chain == lookups.end()) {
-    if (event.position != 0) {
-      return;  // Its beginning is not known.
-    }
-    if (lookups.size() < kChainsPerClient) {
-      lookups.emplace_back();
-    }
-    chain = lookups.end() - 1;
-    chain->id = event.chain_id;
-    chain->keys.clear();
+  ClientChains& chains = ChainsOf(event.client);
+  keys_ -= chains.key_count();
+  const bool again = chains.OnLookup(event, reads);
+  keys_ += chains.key_count();
+  while (keys_ > kKeys && clients_.size() > 1) {
+    ForgetLast();
   }
-  const std::size_t room = kMaxKeysPerBatch - std::min(kMaxKeysPerBatch, chain->keys.size());
-  const auto keys = event.keys.first(std::min(room, event.keys.size()));
-  chain->keys.insert(chain->keys.end(), keys.begin(), keys.end());
-  std::rotate(lookups.begin(), chain, chain + 1);
+  return again;
+}
+
+ChainKey ChainTracker::ParentOfFirst(const ChainEvent& puts) {
+  const MutexLock lock(mutex_);
+  return ChainsOf(puts.client).ParentOfFirst(puts);
 }
 
 void ChainTracker::OnPut(const ChainEvent& puts, std::span<ChainKey> parents) {
   const MutexLock lock(mutex_);
-  Client& client = ClientOf(puts.client);
-  ChainKey previous;  // In the put call.
-  if (puts.position != 0 && client.put_chain == puts.chain_id) {
-    previous = client.last_put;
-  }
-  std::vector<ChainKey>* lookup = nullptr;
-  std::ptrdiff_t from = 0;  // In it: puts come in the order of the lookup.
-  for (std::size_t at = 0; at < puts.keys.size(); ++at) {
-    const ChainKey key = puts.keys[at];
-    parents[at] = previous;
-    previous = key;
-    auto found = std::vector<ChainKey>::iterator{};
-    const auto find_in = [&](std::vector<ChainKey>& keys) {
-      found = std::ranges::find(keys.begin() + from, keys.end(), key.hash, &ChainKey::hash);
-      return found != keys.end();
-    };
-    if (at == 0) {
-      const auto chain = std::ranges::find_if(
-          client.lookups, [&](Chain& candidate) { return find_in(candidate.keys); });
-      lookup = chain == client.lookups.end() ? nullptr : &chain->keys;
-    } else if (lookup != nullptr && !find_in(*lookup)) {
-      lookup = nullptr;  // Not worth searching for each of its keys.
-    }
-    if (lookup == nullptr) {
-      continue;
-    }
-    parents[at] = found == lookup->begin() ? ChainKey{} : *(found - 1);
-    found->slot = key.slot;
-    from = found - lookup->begin() + 1;
-  }
-  client.put_chain = puts.chain_id;
-  client.last_put = previous;
+  ChainsOf(puts.client).OnPut(puts, parents);
 }
 
 }  // namespace mooncake::store

@@ -23,7 +23,7 @@ class ChainEndsPolicy final : public EvictionPolicy {
   bool NeedsParents() const override { return true; }
 
   void OnChain(const ChainEvent& event) override {
-    blocks_seen += event.keys.size();
+    blocks_seen += event.again ? 0 : event.keys.size();
     for (const ChainKey& key : event.keys) {
       if (key.slot == kNoSlot) {
         misses.insert(key.hash);  // Where HDI leaves its ghosts.
@@ -195,6 +195,35 @@ TEST_F(SeamTest, EveryObjectKnowsTheKeyBeforeIt) {
   EXPECT_TRUE(policy_->misses.contains(hashes[6]));  // Heard of before it was resident.
   EXPECT_EQ(policy_->chains_ended, 3);
   EXPECT_EQ(policy_->blocks_seen, 3U + 7 + 7 + 5000);
+}
+
+TEST_F(SeamTest, AskingWhetherThenWhereIsOneUse) {
+  ASSERT_EQ(test_.Mount(1, std::uint64_t{10} * 4096), StoreCode::kOk);
+  ASSERT_EQ(test_.Put("a", 4096), StoreCode::kOk);
+  ASSERT_TRUE(test_.Exists("a"));
+  ASSERT_EQ(test_.Get("a"), StoreCode::kOk);
+  Drain();
+  EXPECT_EQ(policy_->blocks_seen, 1U + 5000);
+  ASSERT_EQ(test_.Get("a"), StoreCode::kOk);  // Not asked for before: a use of its own.
+  Drain();
+  EXPECT_EQ(policy_->blocks_seen, 2U + 10000);
+}
+
+TEST(Seam, WhatThePutOfAMissHangsOnIsNotEvictedForIt) {
+  for (std::uint64_t seed = 0; seed < 20; ++seed) {
+    TestMaster test({}, nullptr, std::make_unique<ChainEndsPolicy>(seed));
+    ASSERT_EQ(test.Mount(1, std::uint64_t{2} * 4096), StoreCode::kOk);
+    ASSERT_EQ(test.Put("head", 4096), StoreCode::kOk);
+    ASSERT_EQ(test.Put("other", 4096), StoreCode::kOk);
+    BatchExistReply reply;
+    test.master.Handle(BatchExistRequest{.caller = {.client = TestMaster::Client(1)},
+                                         .chain = {.chain_id = 100, .total = 2},
+                                         .keys = {"head", "tail"}},
+                       test.now(), reply);
+    test.Advance(std::chrono::seconds(11));  // Prefill took longer than the lease.
+    ASSERT_EQ(test.Put("tail", 4096), StoreCode::kOk);
+    EXPECT_TRUE(test.Exists("head")) << "seed " << seed;
+  }
 }
 
 TEST_F(SeamTest, NoObjectStaysBehindAHoleInAStoreThatIsAlwaysFull) {
