@@ -41,6 +41,7 @@ def main() -> int:
     for title, binary in (
         ("Flags of mooncake_master", "mooncake_master"),
         ("Flags of mooncake_client", "mooncake_client"),
+        ("Flags of transfer_engine_bench", "transfer_engine_bench"),
     ):
         page = GENERATED / f"{binary.removeprefix('mooncake_')}_flags.md"
         page.write_text(flags_page(title, scripts / binary))
