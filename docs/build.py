@@ -9,15 +9,21 @@ import sys
 import xml.etree.ElementTree as ET
 from pathlib import Path
 
-from mooncake import engine
+from mooncake import engine, mooncake_config
 
 ROOT = Path(__file__).resolve().parents[1]
 GENERATED = ROOT / "docs" / "_generated"
 
 
 def environment_page() -> str:
-    """All environment variables that the compiled part reads."""
-    return "# Environment variables\n\n" + engine.environment_reference() + "\n"
+    """All environment variables: those that the compiled part reads, and those of the Python package."""
+    rows = ["| Variable | Default | Meaning |", "|---|---|---|"]
+    rows.append("| `MOONCAKE_CONFIG_PATH` | unset | a JSON file with the fields of `MooncakeConfig` |")
+    rows.append("| `MOONCAKE_MASTER` | unset | the master's address; needed without a file |")
+    for variable in mooncake_config.ENVIRONMENT:
+        rows.append(f"| `{variable.name}` | {variable.default or 'empty'} | {variable.meaning} |")
+    of_python = "## Read by `mooncake.mooncake_config`\n\n" + "\n".join(rows)
+    return f"# Environment variables\n\n{engine.environment_reference()}\n\n{of_python}\n"
 
 
 def flags_page(title: str, binary: Path) -> str:
@@ -28,6 +34,8 @@ def flags_page(title: str, binary: Path) -> str:
         if "mooncake-" not in flag.findtext("file", ""):
             continue  # The flag library's own.
         cells = [flag.findtext(key, "") for key in ("name", "default", "meaning")]
+        if flag.findtext("type") == "double":
+            cells[1] = f"{float(cells[1]):g}"
         name, default, meaning = (cell.replace("|", "\\|").replace("\n", " ") for cell in cells)
         rows.append(f"| `--{name}` | {f'`{default}`' if default else 'empty'} | {meaning} |")
     return "\n".join([f"# {title}", "", "| Flag | Default | Meaning |", "|---|---|---|", *sorted(rows), ""])

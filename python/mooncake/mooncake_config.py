@@ -3,9 +3,10 @@
 import json
 import logging
 import os
+from collections.abc import Callable
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 logger = logging.getLogger(__name__)
 
@@ -90,6 +91,36 @@ def _parse_port(value: Any, field: str) -> int:
     return port
 
 
+class Variable(NamedTuple):
+    """An environment variable that gives one field of a configuration."""
+
+    name: str
+    field: str
+    default: str
+    meaning: str
+    parse: Callable[[Any, str], Any] | None = None  # None: the field's own reading is enough.
+
+
+#: What ``MooncakeConfig.load_from_env`` reads besides ``MOONCAKE_CONFIG_PATH`` and ``MOONCAKE_MASTER``.
+ENVIRONMENT = (
+    Variable("MOONCAKE_LOCAL_HOSTNAME", "local_hostname", "localhost", "how others reach this host"),
+    Variable("MOONCAKE_TE_META_DATA_SERVER", "metadata_server", "P2PHANDSHAKE", "or a metadata server's URL"),
+    Variable(
+        "MOONCAKE_GLOBAL_SEGMENT_SIZE", "global_segment_size", str(DEFAULT_GLOBAL_SEGMENT_SIZE), "bytes lent, or 4gb"
+    ),
+    Variable("MOONCAKE_LOCAL_BUFFER_SIZE", "local_buffer_size", str(DEFAULT_LOCAL_BUFFER_SIZE), "bytes kept, or 1gb"),
+    Variable("MOONCAKE_PROTOCOL", "protocol", "tcp", "the transport's name"),
+    Variable("MOONCAKE_DEVICE", "device_name", "", "NICs, by commas"),
+    Variable("MOONCAKE_OFFLOAD_ENABLED", "enable_ssd_offload", "false", "for the SSD tier", _parse_bool),
+    Variable("MOONCAKE_OFFLOAD_FILE_STORAGE_PATH", "ssd_offload_path", "", "the folder of the SSD tier"),
+    Variable("MOONCAKE_TENANT_ID", "tenant_id", "default", "whose objects they are"),
+    Variable(
+        "MOONCAKE_ENABLE_CLIENT_HTTP_SERVER", "enable_client_http_server", "false", "serve health by HTTP", _parse_bool
+    ),
+    Variable("MOONCAKE_CLIENT_HTTP_PORT", "client_http_port", str(DEFAULT_CLIENT_HTTP_PORT), "its port", _parse_port),
+)
+
+
 @dataclass
 class MooncakeConfig:
     """Settings of one store client.
@@ -164,26 +195,8 @@ class MooncakeConfig:
         master = os.getenv("MOONCAKE_MASTER")
         if not master:
             raise ValueError("Neither the environment variable 'MOONCAKE_CONFIG_PATH' nor 'MOONCAKE_MASTER' is set.")
-        env = os.environ.get
-        return MooncakeConfig(
-            local_hostname=env("MOONCAKE_LOCAL_HOSTNAME", "localhost"),
-            metadata_server=env("MOONCAKE_TE_META_DATA_SERVER", "P2PHANDSHAKE"),
-            global_segment_size=parse_size(
-                env("MOONCAKE_GLOBAL_SEGMENT_SIZE", DEFAULT_GLOBAL_SEGMENT_SIZE), "global_segment_size"
-            ),
-            local_buffer_size=parse_size(
-                env("MOONCAKE_LOCAL_BUFFER_SIZE", DEFAULT_LOCAL_BUFFER_SIZE), "local_buffer_size"
-            ),
-            protocol=env("MOONCAKE_PROTOCOL", "tcp"),
-            device_name=env("MOONCAKE_DEVICE", ""),
-            master_server_address=master,
-            enable_ssd_offload=_parse_bool(env("MOONCAKE_OFFLOAD_ENABLED", "false"), "MOONCAKE_OFFLOAD_ENABLED"),
-            ssd_offload_path=env("MOONCAKE_OFFLOAD_FILE_STORAGE_PATH", ""),
-            tenant_id=env("MOONCAKE_TENANT_ID", "default"),
-            enable_client_http_server=_parse_bool(
-                env("MOONCAKE_ENABLE_CLIENT_HTTP_SERVER", "false"), "MOONCAKE_ENABLE_CLIENT_HTTP_SERVER"
-            ),
-            client_http_port=_parse_port(
-                env("MOONCAKE_CLIENT_HTTP_PORT", DEFAULT_CLIENT_HTTP_PORT), "MOONCAKE_CLIENT_HTTP_PORT"
-            ),
-        )
+        values: dict[str, Any] = {"master_server_address": master}
+        for variable in ENVIRONMENT:
+            text = os.environ.get(variable.name, variable.default)
+            values[variable.field] = variable.parse(text, variable.name) if variable.parse else text
+        return MooncakeConfig(**values)
