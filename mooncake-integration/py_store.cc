@@ -1,10 +1,11 @@
 #include "mooncake-integration/py_store.h"
 
 #include <algorithm>
+#include <map>
 #include <mutex>
-#include <set>
 #include <utility>
 
+#include "mooncake-common/src/concurrency/mutex.h"
 #include "mooncake-integration/py_sequence.h"
 #include "mooncake-store/src/client/failure.h"
 
@@ -47,11 +48,21 @@ bool GroupsFit(const store::ReplicateConfig& config, std::size_t keys) {
   return !config.group_ids || config.group_ids->size() == keys;
 }
 
-// Stores that live, so that the end of the process finds them.
-std::mutex live_mutex;
-std::set<PyStore*> live;
+// Stores that are set up, so that the end of the process finds them.
+struct Live {
+  Mutex mutex;
+  std::map<PyStore*, std::weak_ptr<PyStore>> stores MC_GUARDED_BY(mutex);
+};
+Live& LiveStores() {
+  static Live live;
+  return live;
+}
 
 }  // namespace
+
+std::shared_ptr<PyStore> PyStore::Create(void (*destroy)(PyStore*)) {
+  return std::shared_ptr<PyStore>(new PyStore(), destroy);
+}
 
 template <typename Work, typename Otherwise>
 auto PyStore::With(Work work, Otherwise otherwise) const
@@ -70,8 +81,9 @@ int PyStore::Setup(const store::ClientSettings& settings) {
     return static_cast<int>(RememberError(created.error().code, created.error().text));
   }
   {
-    const std::lock_guard lock(live_mutex);
-    live.insert(this);
+    Live& live = LiveStores();
+    const MutexLock lock(live.mutex);
+    live.stores[this] = weak_from_this();
   }
   const std::unique_lock lock(mutex_);
   client_ = *std::move(created);
@@ -80,8 +92,9 @@ int PyStore::Setup(const store::ClientSettings& settings) {
 
 int PyStore::Close() {
   {
-    const std::lock_guard lock(live_mutex);
-    live.erase(this);
+    Live& live = LiveStores();
+    const MutexLock lock(live.mutex);
+    live.stores.erase(this);
   }
   const std::unique_lock lock(mutex_);
   if (client_) {
@@ -92,16 +105,20 @@ int PyStore::Close() {
 }
 
 void PyStore::CloseAll() {
+  Live& live = LiveStores();
   for (;;) {
-    PyStore* store = nullptr;
+    std::shared_ptr<PyStore> store;
     {
-      const std::lock_guard lock(live_mutex);
-      if (live.empty()) {
+      const MutexLock lock(live.mutex);
+      if (live.stores.empty()) {
         return;
       }
-      store = *live.begin();
+      store = live.stores.begin()->second.lock();  // Null: it is being destroyed, which closes it.
+      live.stores.erase(live.stores.begin());
     }
-    store->Close();
+    if (store) {
+      store->Close();
+    }
   }
 }
 

@@ -53,7 +53,8 @@ struct RangesRequest {
 
 class PyStore : public std::enable_shared_from_this<PyStore> {
  public:
-  PyStore() = default;
+  // `destroy` deletes the store, on whichever thread lets go of it last.
+  [[nodiscard]] static std::shared_ptr<PyStore> Create(void (*destroy)(PyStore*));
   ~PyStore() { Close(); }
   PyStore(const PyStore&) = delete;
   PyStore& operator=(const PyStore&) = delete;
@@ -96,10 +97,12 @@ class PyStore : public std::enable_shared_from_this<PyStore> {
   std::expected<Uuid, int> AllocateAndMount(std::uint64_t length);
   int Unmount(std::string_view segment_id, std::uint64_t grace_ms);
 
-  // Closes every store that lives; for the end of the process.
+  // Closes every store that is set up; for the end of the process.
   static void CloseAll();
 
  private:
+  PyStore() = default;
+
   // Calls `work(client)`, or returns `otherwise` when there is none.
   template <typename Work, typename Otherwise>
   auto With(Work work, Otherwise otherwise) const

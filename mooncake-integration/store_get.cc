@@ -13,6 +13,7 @@
 #include "mooncake-integration/py_bytes.h"
 #include "mooncake-integration/py_sequence.h"
 #include "mooncake-integration/store_calls.h"
+#include "mooncake-integration/unlocked.h"
 
 namespace py = pybind11;
 
@@ -46,7 +47,7 @@ py::object GetOne(PyStore& store, const py::str& key) {
   BytesProvider provider(1);
   std::int64_t size = 0;
   {
-    const py::gil_scoped_release unlocked;
+    const Unlocked unlocked;
     size = store.Get(std::span(&text, 1), provider).front();
   }
   return size >= 0 ? provider.Take(0) : py::bytes();
@@ -57,7 +58,7 @@ py::list GetBatch(PyStore& store, py::handle keys) {
   BytesProvider provider(texts.size());
   std::vector<std::int64_t> sizes;
   {
-    const py::gil_scoped_release unlocked;
+    const Unlocked unlocked;
     sizes = store.Get(texts.views(), provider);
   }
   py::list values;
@@ -75,7 +76,7 @@ std::int64_t GetIntoOne(PyStore& store, const py::str& key, std::uint64_t addres
   const std::string_view text = ToText(key.ptr());
   const std::vector<Fragment> fragments{
       {.memory = ToPointer(address), .object_offset = 0, .length_bytes = size}};
-  const py::gil_scoped_release unlocked;
+  const Unlocked unlocked;
   return store.GetInto(std::span(&text, 1), std::span(&fragments, 1)).front();
 }
 
@@ -94,7 +95,7 @@ std::vector<std::int64_t> GetIntoMany(PyStore& store, py::handle keys, py::handl
                             .object_offset = 0,
                             .length_bytes = ToU64(lengths[i])});
   }
-  const py::gil_scoped_release unlocked;
+  const Unlocked unlocked;
   return store.GetInto(texts.views(), fragments);
 }
 
@@ -117,7 +118,7 @@ std::vector<std::int64_t> GetIntoMultiBuffers(PyStore& store, py::handle keys,
       }
     }
   }
-  const py::gil_scoped_release unlocked;
+  const Unlocked unlocked;
   return store.GetInto(texts.views(), fragments);
 }
 
@@ -157,7 +158,7 @@ py::list GetIntoRanges(PyStore& store, py::handle buffers, py::handle all_keys,
     }
   }
   {
-    const py::gil_scoped_release unlocked;
+    const Unlocked unlocked;
     store.GetRanges(requests);
   }
   py::list result;
@@ -176,7 +177,7 @@ py::object GetBuffer(PyStore& store, const py::str& key) {
   const std::string_view text = ToText(key.ptr());
   std::vector<std::unique_ptr<ObjectBuffer>> buffers;
   {
-    const py::gil_scoped_release unlocked;
+    const Unlocked unlocked;
     buffers = store.GetBuffers(std::span(&text, 1));
   }
   return buffers.front() ? py::cast(std::move(buffers.front())) : py::none();
@@ -186,7 +187,7 @@ py::list GetBufferBatch(PyStore& store, py::handle keys) {
   const TextList texts(keys);
   std::vector<std::unique_ptr<ObjectBuffer>> buffers;
   {
-    const py::gil_scoped_release unlocked;
+    const Unlocked unlocked;
     buffers = store.GetBuffers(texts.views());
   }
   py::list handles;
@@ -219,11 +220,10 @@ void DefineGets(StoreType& type) {
       py::arg("all_dst_offsets"), py::arg("all_src_offsets"), py::arg("all_sizes"),
       "Reads parts of values: per buffer, per key, per range the bytes read or a negative code.");
   type.def("register_buffer", &PyStore::RegisterBuffer, py::arg("buffer_ptr"), py::arg("size"),
-           py::call_guard<py::gil_scoped_release>(),
+           py::call_guard<Unlocked>(),
            "Lets calls without a copy use a range of memory; 0 or -600.");
   type.def("unregister_buffer", &PyStore::UnregisterBuffer, py::arg("buffer_ptr"),
-           py::call_guard<py::gil_scoped_release>(),
-           "Takes a range back; 0, or -600 when none begins there.");
+           py::call_guard<Unlocked>(), "Takes a range back; 0, or -600 when none begins there.");
 }
 
 }  // namespace mooncake::integration

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <deque>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -18,6 +19,7 @@
 #include "mooncake-integration/py_store.h"
 #include "mooncake-integration/store_calls.h"
 #include "mooncake-integration/store_types.h"
+#include "mooncake-integration/unlocked.h"
 #include "mooncake-store/src/client/failure.h"
 
 namespace py = pybind11;
@@ -50,7 +52,7 @@ int SetUp(PyStore& store, store::ClientSettings settings, const py::object& engi
     }
     settings.engine = engine.cast<InnerTransferEngine&>().engine;
   }
-  const py::gil_scoped_release unlocked;
+  const Unlocked unlocked;
   return store.Setup(settings);
 }
 
@@ -99,8 +101,18 @@ py::dict MountResult(const std::expected<Uuid, int>& mounted, std::uint64_t size
   return result;
 }
 
+// Closing waits for threads: Python drops its reference with the interpreter lock held, but must
+// not wait with it.
+void Destroy(PyStore* store) {
+  std::optional<Unlocked> unlocked;
+  if (PyGILState_Check() != 0) {
+    unlocked.emplace();
+  }
+  delete store;  // NOLINT(cppcoreguidelines-owning-memory): the shared_ptr's deleter.
+}
+
 void DefineLifecycle(StoreType& type) {
-  type.def(py::init<>());
+  type.def(py::init([] { return PyStore::Create(&Destroy); }));
   type.def(
       "setup",
       [](PyStore& store, std::string local_hostname, std::string metadata_server,
@@ -125,11 +137,11 @@ void DefineLifecycle(StoreType& type) {
       "Returns 0, or a negative code that last_error() explains. A second call closes first.");
   type.def("setup", &SetUpFromDict, py::arg("config"),
            "The same from a dict; sizes may be texts such as \"16MB\". Unknown keys are ignored.");
-  type.def("close", &PyStore::Close, py::call_guard<py::gil_scoped_release>(),
+  type.def("close", &PyStore::Close, py::call_guard<Unlocked>(),
            "Takes back what was lent and ends the client; 0, also when it was closed already.");
-  type.def("health_check", &PyStore::HealthCheck, py::call_guard<py::gil_scoped_release>(),
+  type.def("health_check", &PyStore::HealthCheck, py::call_guard<Unlocked>(),
            "0 healthy, 1 not set up or closed, 2 the master does not answer.");
-  type.def("get_hostname", &PyStore::Hostname, py::call_guard<py::gil_scoped_release>(),
+  type.def("get_hostname", &PyStore::Hostname, py::call_guard<Unlocked>(),
            "\"host:port\", the name of this client's segment.");
   type.def(
       "last_error",
@@ -146,7 +158,7 @@ void DefineLifecycle(StoreType& type) {
          const std::string& /*location*/) {
         std::expected<Uuid, int> mounted;
         {
-          const py::gil_scoped_release unlocked;
+          const Unlocked unlocked;
           mounted = store.AllocateAndMount(size);
         }
         return MountResult(mounted, size);
@@ -166,8 +178,7 @@ void DefineLifecycle(StoreType& type) {
   };
   for (const char* name : {"unmount_segment", "unmount_and_free_segment"}) {
     type.def(name, unmount, py::arg("segment_ids"), py::arg("grace_period_seconds") = 0,
-             py::call_guard<py::gil_scoped_release>(),
-             "Takes segments back; 0, or -1 if any failed.");
+             py::call_guard<Unlocked>(), "Takes segments back; 0, or -1 if any failed.");
   }
 }
 
@@ -176,7 +187,7 @@ void DefineKeys(StoreType& type) {
       "is_exist",
       [](PyStore& store, const py::str& key) {
         const std::string_view text = ToText(key.ptr());
-        const py::gil_scoped_release unlocked;
+        const Unlocked unlocked;
         return store.Exist(std::span(&text, 1)).front();
       },
       "1 or 0, or a negative code. Pins the object for the lease.");
@@ -184,7 +195,7 @@ void DefineKeys(StoreType& type) {
       "batch_is_exist",
       [](PyStore& store, py::handle keys) {
         const TextList texts(keys);
-        const py::gil_scoped_release unlocked;
+        const Unlocked unlocked;
         return texts.size() == 0 ? std::vector<int>{} : store.Exist(texts.views());
       },
       py::arg("keys"), "1, 0 or a negative code a key. Pins the objects for the lease.");
@@ -192,7 +203,7 @@ void DefineKeys(StoreType& type) {
       "get_size",
       [](PyStore& store, const py::str& key) {
         const std::string_view text = ToText(key.ptr());
-        const py::gil_scoped_release unlocked;
+        const Unlocked unlocked;
         return store.Size(text);
       },
       "Bytes of the value, or a negative code.");
@@ -200,7 +211,7 @@ void DefineKeys(StoreType& type) {
       "remove",
       [](PyStore& store, const py::str& key, bool force) {
         const std::string_view text = ToText(key.ptr());
-        const py::gil_scoped_release unlocked;
+        const Unlocked unlocked;
         return store.Remove(std::span(&text, 1), force).front();
       },
       py::arg("key"), py::arg("force") = false,
@@ -209,16 +220,15 @@ void DefineKeys(StoreType& type) {
       "batch_remove",
       [](PyStore& store, py::handle keys, bool force) {
         const TextList texts(keys);
-        const py::gil_scoped_release unlocked;
+        const Unlocked unlocked;
         return texts.size() == 0 ? std::vector<int>{} : store.Remove(texts.views(), force);
       },
       py::arg("keys"), py::arg("force") = false, "Removes objects; a code a key.");
   type.def("remove_by_regex", &PyStore::RemoveByRegex, py::arg("regex_pattern"),
-           py::arg("force") = false, py::call_guard<py::gil_scoped_release>(),
+           py::arg("force") = false, py::call_guard<Unlocked>(),
            "Removes the objects whose key holds a match of an ECMAScript pattern; how many, or a "
            "negative code.");
-  type.def("remove_all", &PyStore::RemoveAll, py::arg("force") = false,
-           py::call_guard<py::gil_scoped_release>(),
+  type.def("remove_all", &PyStore::RemoveAll, py::arg("force") = false, py::call_guard<Unlocked>(),
            "Removes all objects that are not leased; how many, or a negative code.");
   type.def(
       "get_replica_desc",
@@ -226,7 +236,7 @@ void DefineKeys(StoreType& type) {
         const std::string_view text = ToText(key.ptr());
         std::vector<std::vector<store::ReplicaInfo>> replicas;
         {
-          const py::gil_scoped_release unlocked;
+          const Unlocked unlocked;
           replicas = store.Replicas(std::span(&text, 1));
         }
         return ToDescriptors(replicas.front());
@@ -239,7 +249,7 @@ void DefineKeys(StoreType& type) {
         const TextList texts(keys);
         std::vector<std::vector<store::ReplicaInfo>> replicas;
         if (texts.size() > 0) {
-          const py::gil_scoped_release unlocked;
+          const Unlocked unlocked;
           replicas = store.Replicas(texts.views());
         }
         py::dict result;
@@ -255,7 +265,7 @@ void DefineKeys(StoreType& type) {
       "batch_replica_clear",
       [](PyStore& store, py::handle keys, const std::string& segment_name) {
         const TextList texts(keys);
-        const py::gil_scoped_release unlocked;
+        const Unlocked unlocked;
         return texts.size() == 0 ? std::vector<std::string>{}
                                  : store.ClearReplicas(texts.views(), segment_name);
       },
@@ -301,6 +311,5 @@ PYBIND11_MODULE(store, module) {
   mooncake::integration::DefineTasks(type);
 
   // Threads of stores that nobody closed must end before the process takes its libraries down.
-  py::module_::import("atexit").attr("register")(
-      py::cpp_function(&PyStore::CloseAll, py::call_guard<py::gil_scoped_release>()));
+  mooncake::integration::Unlocked::EndWith(&PyStore::CloseAll);
 }

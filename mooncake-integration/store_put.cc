@@ -13,6 +13,7 @@
 #include "mooncake-integration/py_bytes.h"
 #include "mooncake-integration/py_sequence.h"
 #include "mooncake-integration/store_calls.h"
+#include "mooncake-integration/unlocked.h"
 
 namespace py = pybind11;
 
@@ -48,7 +49,7 @@ int PutOne(PyStore& store, const py::str& key, py::handle value, const Replicate
   Values values;
   values.Add(value);
   const PutItem item{.key = ToText(key.ptr()), .pieces = values.pieces()};
-  const py::gil_scoped_release unlocked;
+  const Unlocked unlocked;
   return store.Put(std::span(&item, 1), config, upsert).front();
 }
 
@@ -67,7 +68,7 @@ int PutParts(PyStore& store, const py::str& key, const py::args& parts,
     return 0;
   }
   const PutItem item{.key = ToText(key.ptr()), .pieces = values.pieces()};
-  const py::gil_scoped_release unlocked;
+  const Unlocked unlocked;
   return store.Put(std::span(&item, 1), config, upsert).front();
 }
 
@@ -86,7 +87,7 @@ int PutBatch(PyStore& store, py::handle keys, py::handle values, const Replicate
   for (std::size_t i = 0; i < items.size(); ++i) {
     items[i] = {.key = texts[i], .pieces = held.pieces().subspan(i, 1)};
   }
-  const py::gil_scoped_release unlocked;
+  const Unlocked unlocked;
   return items.empty() ? 0 : FirstError(store.Put(items, config, upsert));
 }
 
@@ -94,7 +95,7 @@ int PutFromOne(PyStore& store, const py::str& key, std::uint64_t address, std::u
                const ReplicateConfig& config, bool upsert) {
   const SourcePiece piece{.memory = ToPointer(address), .length_bytes = size};
   const PutItem item{.key = ToText(key.ptr()), .pieces = std::span(&piece, 1)};
-  const py::gil_scoped_release unlocked;
+  const Unlocked unlocked;
   return store.PutFrom(std::span(&item, 1), config, upsert).front();
 }
 
@@ -110,7 +111,7 @@ int PutFromWithMetadata(PyStore& store, const py::str& key, std::uint64_t addres
     }
   }
   const PutItem item{.key = ToText(key.ptr()), .pieces = pieces};
-  const py::gil_scoped_release unlocked;
+  const Unlocked unlocked;
   return store.PutFrom(std::span(&item, 1), config, false).front();
 }
 
@@ -128,7 +129,7 @@ std::vector<int> PutFromMany(PyStore& store, py::handle keys, py::handle address
     pieces[i] = {.memory = ToPointer(ToU64(pointers[i])), .length_bytes = ToU64(lengths[i])};
     items[i] = {.key = texts[i], .pieces = std::span(pieces).subspan(i, 1)};
   }
-  const py::gil_scoped_release unlocked;
+  const Unlocked unlocked;
   return store.PutFrom(items, config, upsert);
 }
 
@@ -150,7 +151,7 @@ std::vector<int> PutFromMultiBuffers(PyStore& store, py::handle keys, py::handle
     }
     items[i] = {.key = texts[i], .pieces = pieces[i]};
   }
-  const py::gil_scoped_release unlocked;
+  const Unlocked unlocked;
   return items.empty() ? std::vector<int>{} : store.PutFrom(items, config, false);
 }
 

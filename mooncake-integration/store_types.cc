@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "mooncake-integration/py_bytes.h"
+#include "mooncake-integration/unlocked.h"
 #include "mooncake-store/src/client/failure.h"
 
 namespace py = pybind11;
@@ -165,7 +166,7 @@ void DefineStoreTypes(py::module_& module) {
 void DefineTasks(py::class_<PyStore, std::shared_ptr<PyStore>>& type) {
   using Id = std::pair<std::uint64_t, std::uint64_t>;
   const auto create = [](PyStore& store, std::string_view key) {
-    const py::gil_scoped_release unlocked;
+    const Unlocked unlocked;
     const std::int64_t size = store.Size(key);
     const auto code = size < 0 ? static_cast<StoreCode>(size) : StoreCode::kNotSupported;
     if (size >= 0) {

@@ -1,0 +1,70 @@
+"""What outlives what: stores that nobody closes, calls under way while the process ends.
+
+What may end in a crash runs in a process of its own.
+"""
+
+import subprocess
+import sys
+
+from waiting import HANG_LIMIT_S
+
+SEGMENT = 64 << 20
+LOCAL = 16 << 20
+
+
+def run_script(master, body: str) -> str:
+    """Runs ``body`` with a store ``s`` that is set up; returns its output once it has ended well."""
+    code = f"""
+import threading
+from mooncake.store import MooncakeDistributedStore as S
+def set_up(s=None):
+    s = s or S()
+    assert s.setup("127.0.0.1", "P2PHANDSHAKE", {SEGMENT}, {LOCAL}, "tcp", "", "{master.address}") == 0
+    return s
+s = set_up()
+{body}
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=HANG_LIMIT_S, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_a_process_ends_while_daemon_threads_use_the_store(master):
+    for _ in range(3):
+        run_script(
+            master,
+            """
+go = threading.Barrier(9)
+def work(thread):
+    go.wait()
+    i = 0
+    while True:
+        s.put(f"{thread}/{i}", b"x" * 10_000)
+        s.get(f"{thread}/{i}")
+        s.batch_is_exist([f"{thread}/{i}"] * 10)
+        i += 1
+for thread in range(8):
+    threading.Thread(target=work, args=(thread,), daemon=True).start()
+go.wait()
+s.put("last", b"x")
+""",
+        )
+
+
+def test_a_process_ends_with_stores_in_cycles_and_globals(master):
+    run_script(
+        master,
+        """
+import atexit
+cycle = [set_up()]
+cycle.append(cycle)
+del cycle
+class Holder:
+    pass
+Holder.store = set_up()
+handle = (s.put("k", b"x"), s.get_buffer("k"))
+atexit.register(lambda: s.put("late", b"x"))
+""",
+    )
