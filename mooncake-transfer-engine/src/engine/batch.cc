@@ -81,7 +81,6 @@ Result<void> Batch::End(BatchId id) {
   done_bytes_ = 0;
   cursor_task_ = 0;
   cursor_offset_ = 0;
-  stalled_since_ = Instant{};
   cancel_chain_ = 0;
   callback_ = nullptr;
   if (event_fd_ >= 0) {
@@ -223,7 +222,9 @@ void Batch::AppendTasks(std::span<const TransferRequest> requests) {
   bool known = false;
   AddressRange local;
   if (open_tasks_ == 0) {
-    stalled_since_ = Instant{};  // The time before there was anything to do does not count.
+    for (Use& use : uses_) {
+      use.still_since = Instant{};  // The time before there was anything to do does not count.
+    }
   }
   for (const TransferRequest& request : requests) {
     if (!known || request.segment != segment) {

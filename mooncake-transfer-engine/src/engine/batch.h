@@ -141,6 +141,7 @@ class Batch final : public SliceSink {
     Path* path = nullptr;
     std::uint32_t outstanding = 0;
     std::uint64_t seen_progress = 0;
+    Instant still_since{};  // Zero = not watched yet.
   };
 
   // Holds the lock; runs the callback, if it has become due, after letting go of it.
@@ -234,10 +235,7 @@ class Batch final : public SliceSink {
   std::uint32_t waiters_ MC_GUARDED_BY(mutex_) = 0;  // Threads that drive: in Wait, or about to be.
   bool release_due_ MC_GUARDED_BY(mutex_) = false;   // Posted where nobody may be driving.
   std::uint32_t sleepers_ MC_GUARDED_BY(mutex_) = 0;
-  std::uint64_t ends_ MC_GUARDED_BY(mutex_) = 0;      // Calls of OnDone and OnFailed.
-  std::uint64_t progress_ MC_GUARDED_BY(mutex_) = 0;  // Calls of OnDone.
-  std::uint64_t seen_progress_ MC_GUARDED_BY(mutex_) = 0;
-  Instant stalled_since_ MC_GUARDED_BY(mutex_){};         // Zero = not watched yet.
+  std::uint64_t ends_ MC_GUARDED_BY(mutex_) = 0;          // Calls of OnDone and OnFailed.
   bool aborting_ MC_GUARDED_BY(mutex_) = false;           // Our own stall ends what is posted.
   std::uint32_t cancel_chain_ MC_GUARDED_BY(mutex_) = 0;  // Not 0: everything is being ended.
   int event_fd_ MC_GUARDED_BY(mutex_) = -1;

@@ -130,7 +130,7 @@ void Batch::OnDone(std::span<Slice* const> slices) noexcept {
         path = use.path;
         view = use.view;
       }
-      use.path->progress.fetch_add(1, std::memory_order_relaxed);
+      use.path->ended_runs.fetch_add(1, std::memory_order_relaxed);
       for (; i < slices.size() && static_cast<EngineSlice*>(slices[i])->use == use_index; ++i) {
         auto* slice = static_cast<EngineSlice*>(slices[i]);
         const std::uint32_t index = slice->task;
@@ -150,7 +150,6 @@ void Batch::OnDone(std::span<Slice* const> slices) noexcept {
       done_bytes_ += bytes;
     }
     ++ends_;
-    ++progress_;
     if (HasWork()) {
       Pump();
     }
@@ -170,7 +169,7 @@ void Batch::OnFailed(std::span<Slice* const> slices, const Error& why) noexcept 
       const std::uint16_t use_index = static_cast<EngineSlice*>(slices[i])->use;
       path = uses_[use_index].path;
       view = uses_[use_index].view;
-      path->progress.fetch_add(1, std::memory_order_relaxed);
+      path->ended_runs.fetch_add(1, std::memory_order_relaxed);
       // A cancelled or aborted slice says nothing about the path.
       const bool blame = why.code != ErrorCode::kCancelled && cancel_chain_ == 0;
       const Instant again = blame ? view->OnFailed(*path, now) : now;
@@ -285,26 +284,18 @@ void Batch::RetryDue(Instant now, bool may_fetch) {
 }
 
 void Batch::AbortStalled(Instant now) {
-  bool alive = progress_ != std::exchange(seen_progress_, progress_);
-  for (Use& use : uses_) {
-    // Slices of others may move on a path while ours wait their turn.
-    const std::uint64_t progress = use.path->progress.load(std::memory_order_relaxed);
-    const bool moved = progress != std::exchange(use.seen_progress, progress);
-    alive = alive || (use.outstanding != 0 && moved);
-  }
-  if (alive || stalled_since_ == Instant{}) {
-    stalled_since_ = now;
-    return;
-  }
-  if (now - stalled_since_ < context_.stall_limit) {
-    return;
-  }
-  stalled_since_ = now;
   // Chosen before the first Abort: what that sends to another path must not be aborted there.
   std::vector<std::pair<std::shared_ptr<PeerView>, Path*>> stalled;
-  for (const Use& use : uses_) {
-    if (use.outstanding != 0 ||
-        (HasWork() && use.path->inflight_bytes.load(std::memory_order_relaxed) != 0)) {
+  for (Use& use : uses_) {
+    // Slices of others may move on a path while ours wait their turn, or for room.
+    const bool waits = use.outstanding != 0 ||
+                       (HasWork() && use.path->inflight_bytes.load(std::memory_order_relaxed) != 0);
+    const std::uint64_t progress = use.path->Progress();
+    const bool moved = progress != std::exchange(use.seen_progress, progress);
+    if (!waits || moved || use.still_since == Instant{}) {
+      use.still_since = now;
+    } else if (now - use.still_since >= context_.stall_limit) {
+      use.still_since = now;
       stalled.emplace_back(use.view, use.path);
     }
   }

@@ -170,7 +170,10 @@ bool Batch::PostReady(Target& target) {
     }
     const std::shared_ptr<PeerView> view = target.view;  // Keeps the endpoint while unlocked.
     const std::uint16_t use = UseOf(view, *path);
-    release_due_ = release_due_ || (waiters_ == 0 && uses_[use].outstanding == 0);
+    if (uses_[use].outstanding == 0) {
+      release_due_ = release_due_ || waiters_ == 0;
+      uses_[use].still_since = Instant{};
+    }
     uses_[use].outstanding += static_cast<std::uint32_t>(count);
     for (std::size_t i = 0; i < count; ++i) {
       static_cast<EngineSlice*>(run[i])->use = use;

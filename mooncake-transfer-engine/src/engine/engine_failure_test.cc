@@ -145,6 +145,43 @@ TEST(EngineFailure, APauseShorterThanTheLimitIsNoFailureHoweverLongTheWholeTakes
   EXPECT_EQ(rig.switches[0]->aborts, 0U);
 }
 
+TEST(EngineFailure, ASliceThatMovesSlowlyIsNoStall) {
+  EngineRig rig({.manual_clock = true, .stall_limit = 10s});
+  rig.switches[0]->stalled = true;
+  const BatchId batch = SubmitOne(rig, rig.Read(0, 1000));
+  for (int i = 0; i < 100; ++i) {
+    EXPECT_FALSE(IsTerminal(rig.engine->BatchStatus(batch)->state));
+    rig.clock.Advance(9s);
+    ++rig.switches[0]->moved_bytes;
+  }
+  EXPECT_EQ(rig.switches[0]->aborts, 0U);
+  rig.switches[0]->stalled = false;
+  EXPECT_EQ(rig.Poll(batch).state, TransferState::kCompleted);
+}
+
+TEST(EngineFailure, AStallOnOnePathIsSeenWhileAnotherMoves) {
+  EngineRig rig({.transports = {{.traits = {.name = "first"}, .capacity = 1},
+                                {.traits = {.name = "second", .rank = 1}, .capacity = 1}},
+                 .manual_clock = true,
+                 .stall_limit = 10s});
+  rig.switches[0]->stalled = true;
+  rig.switches[1]->stalled = true;
+  const BatchId batch = rig.engine->AllocateBatch(2).value();
+  ASSERT_TRUE(rig.engine->Submit(batch, std::array{rig.Read(0, 100), rig.Read(100, 100)}));
+  ASSERT_EQ(rig.switches[0]->posted, 1U);
+  ASSERT_EQ(rig.switches[1]->posted, 1U);
+  for (int i = 0; i < 5; ++i) {
+    EXPECT_FALSE(IsTerminal(rig.engine->BatchStatus(batch)->state));
+    rig.clock.Advance(9s);
+    ++rig.switches[1]->moved_bytes;
+  }
+  EXPECT_GT(rig.switches[0]->aborts, 0U);
+  EXPECT_EQ(rig.switches[1]->aborts, 0U);
+  rig.switches[0]->stalled = false;
+  rig.switches[1]->stalled = false;
+  EXPECT_EQ(rig.Poll(batch).state, TransferState::kCompleted);
+}
+
 // A failed task moves no byte, and a batch that finds the path full has nothing on it that could
 // show life: only the time of the submit tells that it has not waited for an hour. Were it not
 // asked, the other batch's slice would be aborted.

@@ -31,7 +31,12 @@ struct Path {
   std::unique_ptr<Endpoint> endpoint;
   std::size_t index = 0;  // In the view.
   std::atomic<std::uint64_t> inflight_bytes = 0;
-  std::atomic<std::uint64_t> progress = 0;  // Counts ends of slices; stands still on a stall.
+  std::atomic<std::uint64_t> ended_runs = 0;  // Ends of slices that were told at once count as one.
+
+  // Stands still on a stall.
+  [[nodiscard]] std::uint64_t Progress() const {
+    return ended_runs.load(std::memory_order_relaxed) + endpoint->MovedBytes();
+  }
 
   // Batches that found the path full and have nothing of their own on it that would wake them.
   Mutex waiting_mutex;

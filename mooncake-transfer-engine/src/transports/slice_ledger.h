@@ -41,6 +41,11 @@ class SliceLedger {
   void Take(Claim& claim);
   void Finish(const Claim& claim, std::span<const PieceFailure> failures);
   void Return(const Claim& claim, std::span<const PieceFailure> failures);
+  // For whoever moves what is claimed; see Endpoint::MovedBytes().
+  void CountMoved(std::uint64_t bytes) { moved_bytes_.fetch_add(bytes, std::memory_order_relaxed); }
+  [[nodiscard]] std::uint64_t moved_bytes() const {
+    return moved_bytes_.load(std::memory_order_relaxed);
+  }
   // Ends all that is not claimed with `why`.
   void FailUnclaimed(const Error& why);
 
@@ -70,6 +75,7 @@ class SliceLedger {
   EndedSlices ended_ MC_GUARDED_BY(mutex_);
   std::atomic<bool> has_unclaimed_ = false;
   std::atomic<bool> has_ended_ = false;
+  std::atomic<std::uint64_t> moved_bytes_ = 0;
   std::size_t moving_now_ MC_GUARDED_BY(mutex_) = 0;  // Between BeginNow() and EndNow().
   std::size_t reporting_ MC_GUARDED_BY(mutex_) = 0;   // Threads that are telling sinks.
   std::size_t aborting_ MC_GUARDED_BY(mutex_) = 0;    // Calls of Abort() under way.

@@ -27,6 +27,13 @@ class Claim {
 
   [[nodiscard]] std::span<const Piece> pieces() const { return std::span(pieces_).first(count_); }
   [[nodiscard]] bool empty() const { return count_ == 0; }
+  [[nodiscard]] std::uint64_t bytes() const {
+    std::uint64_t sum = 0;
+    for (const Piece& piece : pieces()) {
+      sum += piece.length_bytes;
+    }
+    return sum;
+  }
   // Of a claim that is not empty.
   [[nodiscard]] Opcode opcode() const { return pieces_[0].slice->opcode; }
   void Clear() {

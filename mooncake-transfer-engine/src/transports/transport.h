@@ -44,6 +44,10 @@ class Endpoint {
   // Returns whether anything moved, so that a caller that spins knows when to stop.
   virtual bool Drive() = 0;
 
+  // Grows whenever bytes of a slice under way move, in either direction, and stands still when the
+  // peer does: what tells a slow transfer from a stalled one. Ends of slices need not be counted.
+  [[nodiscard]] virtual std::uint64_t MovedBytes() const = 0;
+
   // The caller stops driving (it sleeps or leaves): the reactor takes over whatever is pending.
   virtual void Release() = 0;
 

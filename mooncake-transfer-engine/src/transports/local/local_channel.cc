@@ -63,7 +63,9 @@ bool LocalChannel::Drive() {
   if (claim.empty()) {
     return false;
   }
-  ledger_.Finish(claim, mover_.Move(claim.pieces()));
+  const std::vector<PieceFailure> failures = mover_.Move(claim.pieces());
+  ledger_.CountMoved(claim.bytes());
+  ledger_.Finish(claim, failures);
   ledger_.Report();
   return true;
 }

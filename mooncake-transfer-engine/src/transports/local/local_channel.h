@@ -34,6 +34,7 @@ class LocalChannel {
   // Copies one chunk. False when all is claimed.
   bool Drive();
   [[nodiscard]] bool HasUnclaimed() const { return ledger_.HasUnclaimed(); }
+  [[nodiscard]] std::uint64_t MovedBytes() const { return ledger_.moved_bytes(); }
   // As in SliceLedger; waits for the chunks that are being copied.
   void Abort(const Error& why) {
     ledger_.Abort(why, [] {});

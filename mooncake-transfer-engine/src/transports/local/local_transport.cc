@@ -33,6 +33,7 @@ class LocalEndpoint final : public Endpoint {
 
   std::size_t Post(std::span<Slice* const> slices) override { return channel_->Post(slices); }
   bool Drive() override { return channel_->Drive(); }
+  [[nodiscard]] std::uint64_t MovedBytes() const override { return channel_->MovedBytes(); }
   void Release() override {
     if (!channel_->HasUnclaimed()) {
       return;

@@ -108,6 +108,7 @@ Result<bool> ClientLane::Send(int fd) {
     }
     connected_ = true;
     moved = true;
+    ledger_.CountMoved(outcome.bytes);
     stream_.OnSent(outcome.bytes);
     if (!careful && outcome.bytes < list.bytes()) {
       break;
@@ -138,6 +139,7 @@ Result<bool> ClientLane::Receive(int fd) {
       return std::unexpected(SocketError(address_.ToString(), outcome));
     }
     moved = true;
+    ledger_.CountMoved(outcome.bytes);
     const Result<void> taken = stream_.OnReceived(outcome.bytes);
     FinishAnswered();
     if (!taken) {

@@ -200,6 +200,40 @@ class TcpTransportTest : public testing::Test {
   UniqueFd listener_;
 };
 
+// What a peer that reads nothing leaves in the kernel's buffers has moved, too.
+TEST_F(TcpTransportTest, CountsTheBytesOfAWriteThatIsStillUnderWay) {
+  End client;
+  const auto endpoint = client.transport.Connect(DescribeRaw(2)).value();
+  Slice slice = MakeSlice(Opcode::kWrite, client.memory, 0x1000, kMemoryBytes);
+  Slice* const posted = &slice;
+  ASSERT_EQ(endpoint->Post(std::span(&posted, 1)), 1U);
+  const RawSocket peer = AcceptRaw(*endpoint);
+  EXPECT_TRUE(WaitUntil([&] {
+    endpoint->Drive();
+    return endpoint->MovedBytes() > 0;
+  }));
+  EXPECT_EQ(sink_.ended(), 0U);
+  endpoint->Abort({ErrorCode::kCancelled, "the test is over"});
+  EXPECT_EQ(sink_.failed(), 1U);
+}
+
+TEST_F(TcpTransportTest, CountsTheBytesOfAReadThatIsStillUnderWay) {
+  End client;
+  const auto endpoint = client.transport.Connect(DescribeRaw(2)).value();
+  Slice slice = MakeSlice(Opcode::kRead, client.memory, 0x100000, 8);
+  Slice* const posted = &slice;
+  ASSERT_EQ(endpoint->Post(std::span(&posted, 1)), 1U);
+  RawSocket peer = AcceptRaw(*endpoint);
+  endpoint->Release();
+  ASSERT_EQ(peer.Receive(24).size(), 24U);
+  const Bytes answer = FromHex("00000000 5654434D 11121314");  // Half of what was asked for.
+  peer.Send(answer);
+  EXPECT_TRUE(WaitUntil([&] { return endpoint->MovedBytes() == 24 + answer.size(); }));
+  EXPECT_EQ(sink_.ended(), 0U);
+  endpoint->Abort({ErrorCode::kCancelled, "the test is over"});
+  EXPECT_EQ(sink_.failed(), 1U);
+}
+
 // Transcript seen on the published package: its bytes, our server.
 TEST_F(TcpTransportTest, ServesTheObservedTranscriptToAPlainSocket) {
   const End server;
