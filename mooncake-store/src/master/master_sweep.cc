@@ -9,8 +9,10 @@ namespace mooncake::store {
 
 namespace {
 
-// Positions of a shard looked at while it is locked.
+// Positions of a shard that one step looks at, the shard being locked; fewer where each key is held
+// against a pattern, which may take a millisecond.
 constexpr std::size_t kStep = 256;
+constexpr std::size_t kPatternStep = 32;
 
 StoreCode CompileInto(std::string_view pattern, ObjectSweep& sweep) {
   auto compiled = KeyPattern::Compile(pattern);
@@ -43,11 +45,12 @@ bool Master::NextMatches(ObjectSweep& sweep, std::vector<std::string>& keys) {
   Shard& shard = *shards_[sweep.shard];
   {
     const MutexLock lock(shard.mutex());
-    sweep.position = shard.ForEachFrom(sweep.position, kStep, [&](const ObjectRecord& object) {
-      if (object.indexed != 0) {
-        keys.emplace_back(object.key());
-      }
-    });
+    sweep.position =
+        shard.ForEachFrom(sweep.position, kPatternStep, [&](const ObjectRecord& object) {
+          if (object.indexed != 0) {
+            keys.emplace_back(object.key());
+          }
+        });
   }
   std::erase_if(keys, [&](const std::string& key) { return !sweep.pattern->Matches(key); });
   return sweep.position == 0 && ++sweep.shard == options_.shard_count;

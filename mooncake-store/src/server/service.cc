@@ -109,30 +109,43 @@ void MasterService::Add(rpc::RpcServer& server, Method method) {
                   });
 }
 
+bool MasterService::Step(ObjectSweep& sweep, const Uuid& client, GetReplicasByRegexReply& reply) {
+  return master_.StepGet(sweep, client, clock_.Now(), reply);
+}
+
+bool MasterService::Step(ObjectSweep& sweep, const Uuid&, RemoveManyReply& reply) {
+  const bool done = master_.StepRemove(sweep, clock_.Now());
+  reply.removed = sweep.removed;
+  return done;
+}
+
 template <typename Request>
 void MasterService::AddSweep(rpc::RpcServer& server, Method method) {
+  using Reply = std::conditional_t<std::is_same_v<Request, GetReplicasByRegexRequest>,
+                                   GetReplicasByRegexReply, RemoveManyReply>;
   server.Register(
       static_cast<std::uint16_t>(method),
       [this, method](std::span<const std::byte> body, rpc::ReplyWriter& writer,
                      const rpc::PeerInfo& peer) {
         WithRequest<Request>(method, body, writer, peer, [&](ThreadState& state, Request& request) {
           ObjectSweep sweep;
-          // A lookup may find millions: its reply is not kept for the next one.
-          std::conditional_t<std::is_same_v<Request, GetReplicasByRegexRequest>,
-                             GetReplicasByRegexReply, RemoveManyReply>
-              reply;
+          Reply reply;
           reply.code = Master::Begin(request, sweep);
-          bool done = reply.code != StoreCode::kOk;
-          while (!done) {
-            if constexpr (std::is_same_v<Request, GetReplicasByRegexRequest>) {
-              done = master_.StepGet(sweep, request.caller.client, clock_.Now(), reply);
-            } else {
-              done = master_.StepRemove(sweep, clock_.Now());
-              reply.removed = sweep.removed;
-            }
+          if (reply.code != StoreCode::kOk) {
+            metrics_.Count(request, reply);
+            writer.Append(state.codec.Encode(reply));
+            return;
           }
-          metrics_.Count(request, reply);
-          writer.Append(state.codec.Encode(reply));
+          // The request is a view of `body`, which does not live on.
+          writer.Later([this, client = request.caller.client, sweep = std::move(sweep),
+                        reply = std::move(reply)](rpc::ReplyWriter& later) mutable {
+            const bool done = Step(sweep, client, reply);
+            if (done) {
+              metrics_.Count(Request{}, reply);
+              later.Append(ThisThread().codec.Encode(reply));
+            }
+            return done;
+          });
         });
       });
 }

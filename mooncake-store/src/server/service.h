@@ -6,9 +6,9 @@
 // Ownership:     borrows all three, which must outlive the RPC server's threads.
 // Untrusted:     bodies come from anybody who reaches the port. What does not decode is answered in
 //                words and counted.
-// Blocking:      sweeps over all objects (by pattern, remove all) hold a shard for some tens of
-//                microseconds at a time; other threads serve meanwhile, peers on the same thread
-//                wait for the end.
+// Blocking:      nothing for long. Sweeps over all objects (by pattern, remove all) go in steps
+// that
+//                hold a shard for some tens of microseconds; all others are served between them.
 #pragma once
 
 #include <span>
@@ -33,6 +33,9 @@ class MasterService {
   void Add(rpc::RpcServer& server, Method method);
   template <typename Request>
   void AddSweep(rpc::RpcServer& server, Method method);
+  // One step of a sweep for `client`; true when it is done, and the reply whole.
+  [[nodiscard]] bool Step(ObjectSweep& sweep, const Uuid& client, GetReplicasByRegexReply& reply);
+  [[nodiscard]] bool Step(ObjectSweep& sweep, const Uuid& client, RemoveManyReply& reply);
   static void AddReady(rpc::RpcServer& server);
 
   // Decodes into this thread's message and hands it to `answer`, or refuses it in words.

@@ -20,7 +20,7 @@
 #include "mooncake-common/src/base/random.h"
 #include "mooncake-common/src/net/rpc/client.h"
 #include "mooncake-common/src/net/rpc/frame.h"
-#include "mooncake-common/src/net/rpc/hello.h"
+#include "mooncake-common/src/net/rpc/raw_peer.h"
 #include "mooncake-common/src/net/rpc/server.h"
 #include "mooncake-common/src/net/socket.h"
 #include "mooncake-common/src/test_support/wait_until.h"
@@ -30,78 +30,6 @@ namespace {
 
 constexpr std::uint16_t kEcho = 1;
 constexpr std::uint16_t kGrow = 2;  // Answers with as many bytes as asked for.
-
-std::vector<std::byte> FrameOf(const FrameHeader& header, std::span<const std::byte> body) {
-  std::vector<std::byte> bytes(FrameBytes(body.size()));
-  FrameHeader full = header;
-  full.body_bytes = static_cast<std::uint32_t>(body.size());
-  EncodeFrameHeader(full, std::span(bytes).first<kFrameHeaderBytes>());
-  std::ranges::copy(body, bytes.begin() + kFrameHeaderBytes);
-  return bytes;
-}
-
-std::vector<std::byte> HelloFrame(const Hello& hello = {}) {
-  return FrameOf({.method = kHelloMethod}, EncodeHello(hello));
-}
-
-// A client made of bare bytes.
-class RawPeer {
- public:
-  explicit RawPeer(std::uint16_t port)
-      : fd_(SocketConnect(ResolveAddress("127.0.0.1", port).value()).value()) {}
-
-  void Send(std::span<const std::byte> bytes) {
-    while (!bytes.empty()) {
-      const IoOutcome sent = SocketWrite(fd_.get(), bytes);
-      if (sent.kind == IoOutcome::Kind::kFailed) {
-        return;  // Closed on us: what the test is about.
-      }
-      bytes = bytes.subspan(sent.bytes);
-      if (sent.kind == IoOutcome::Kind::kWouldBlock && !Await(POLLOUT)) {
-        ADD_FAILURE() << "the server does not read";
-        return;
-      }
-    }
-  }
-  // The next frame's body, or nothing once the server has closed.
-  std::optional<std::vector<std::byte>> Read() {
-    for (;;) {
-      const auto frame = DecodeFrame(got_);
-      if (!frame) {
-        ADD_FAILURE() << frame.error().ToString();
-        return std::nullopt;
-      }
-      if (frame->bytes > 0) {
-        std::vector<std::byte> body(frame->body.begin(), frame->body.end());
-        got_.erase(got_.begin(), got_.begin() + static_cast<std::ptrdiff_t>(frame->bytes));
-        return body;
-      }
-      if (!Await(POLLIN)) {
-        ADD_FAILURE() << "the server neither answers nor closes";
-        return std::nullopt;
-      }
-      std::array<std::byte, 4096> part{};
-      const IoOutcome read = SocketRead(fd_.get(), part);
-      if (read.kind == IoOutcome::Kind::kClosed || read.kind == IoOutcome::Kind::kFailed) {
-        return std::nullopt;
-      }
-      got_.insert(got_.end(), part.begin(), part.begin() + static_cast<std::ptrdiff_t>(read.bytes));
-    }
-  }
-  // Takes what is there, without waiting.
-  std::size_t Drain() {
-    std::array<std::byte, 64 * 1024> part{};
-    return SocketRead(fd_.get(), part).bytes;
-  }
-
- private:
-  [[nodiscard]] bool Await(short events) const {
-    pollfd wait{.fd = fd_.get(), .events = events, .revents = 0};
-    return poll(&wait, 1, kHangLimitMs) == 1;
-  }
-  UniqueFd fd_;
-  std::vector<std::byte> got_;
-};
 
 class HostilePeer : public testing::Test {
  protected:
@@ -205,9 +133,10 @@ TEST_F(HostilePeer, ThatLeavesInTheMiddleOfAFrameIsForgotten) {
 
 TEST_F(HostilePeer, ThatSaysNothingIsClosedAndHoldsUpNobody) {
   Start({.hello_timeout = std::chrono::milliseconds(50)});
+  const std::uint64_t accepted = server_->stats().accepted + 1;
   RawPeer silent(server_->port());
+  ASSERT_TRUE(WaitUntil([&] { return server_->stats().accepted == accepted; }));
   ExpectServed();
-  const std::uint64_t accepted = server_->stats().accepted;
   EXPECT_FALSE(silent.Read().has_value());
   EXPECT_TRUE(WaitUntil([&] { return server_->stats().closed_for(RpcClose::kHelloTimeout) > 0; }));
   ExpectServed();

@@ -1,4 +1,5 @@
-// The RPC server: handlers by number, run to completion on the thread of the connection that asked.
+// The RPC server: handlers by number, run on the thread of the connection that asked: to
+// completion, or, where an answer takes long, in steps between which others are served.
 //
 //   RpcServer server({.host = "127.0.0.1"});
 //   server.Register(kEcho, [](auto body, ReplyWriter& reply, auto&) { reply.Append(body); });
@@ -31,6 +32,12 @@ struct PeerInfo {
   std::uint64_t features = 0;
 };
 
+class ReplyWriter;
+
+// A piece of the work for an answer; true once it has answered, which ends it. Like a handler, it
+// must not block, and one that throws has answered kInternal.
+using RpcStep = std::move_only_function<bool(ReplyWriter& reply)>;
+
 // Where a handler puts its answer; straight into the connection's buffer. An answer of no bytes is
 // one, too.
 class ReplyWriter {
@@ -40,13 +47,21 @@ class ReplyWriter {
   void Append(std::span<const std::byte> bytes) { out_.Append(bytes); }
   // Answers with an error instead; drops what was appended.
   void Fail(const Error& error);
+  // Called by a handler that has not answered: `step` will, on the same thread, called again and
+  // again. Other calls, of this connection too, are served between; those that take long one after
+  // another in the order in which they came. With kMaxLater of them under way a connection is not
+  // read. The step is destroyed without a further call when the connection or the server ends.
+  void Later(RpcStep step);
 
  private:
   friend class Session;
   ByteBuffer& out_;
   std::size_t body_begin_;
   bool failed_ = false;
+  std::unique_ptr<RpcStep> later_;
 };
+
+inline constexpr std::size_t kMaxLater = 64;
 
 // `body` starts at a multiple of 8 bytes in memory, and lives for the call. Must not block: all
 // peers of the thread wait meanwhile. One that throws has answered kInternal.
@@ -74,7 +89,7 @@ struct RpcServerStats {
   std::uint64_t requests = 0;
   std::uint64_t unknown_methods = 0;
   std::uint64_t thrown = 0;  // Requests whose handler threw; answered with kInternal.
-  std::uint64_t pauses = 0;  // How often a peer was not read because it did not read.
+  std::uint64_t pauses = 0;  // How often a peer was not read: it did not read, or see kMaxLater.
   std::array<std::uint64_t, static_cast<std::size_t>(RpcClose::kCount)> closed{};
 
   [[nodiscard]] std::uint64_t closed_for(RpcClose reason) const {

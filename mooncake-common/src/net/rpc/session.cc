@@ -26,6 +26,8 @@ void ReplyWriter::Fail(const Error& error) {
   failed_ = true;
 }
 
+void ReplyWriter::Later(RpcStep step) { later_ = std::make_unique<RpcStep>(std::move(step)); }
+
 Session::Session(Reactor& reactor, UniqueFd fd, PeerInfo peer, ServerShared& shared,
                  SessionOrder& order, std::function<void(Session&)> on_closed)
     : reactor_(reactor),
@@ -59,6 +61,7 @@ void Session::Drain() {
     return;
   }
   ending_ = ending_.value_or(RpcClose::kServerStopped);
+  later_.clear();
   Flush();
 }
 
@@ -68,7 +71,9 @@ void Session::Close(RpcClose reason) {
   }
   reactor_.Unwatch(watch_);
   reactor_.CancelTimer(hello_timer_);
+  reactor_.CancelTimer(step_timer_);
   fd_.Reset();
+  later_.clear();
   (greeted_ ? order_.known : order_.strangers).erase(place_);
   shared_.open.fetch_sub(1, std::memory_order_relaxed);
   shared_.closed[static_cast<std::size_t>(reason)].fetch_add(1, std::memory_order_relaxed);
@@ -98,12 +103,16 @@ void Session::OnEvents(std::uint32_t events) {
 
 void Session::FlushAndResume() {
   Flush();
-  while (fd_ && paused_ && out_.size() <= shared_.max_unread_bytes / 2) {
+  while (fd_ && paused_ && out_.size() <= shared_.max_unread_bytes / 2 &&
+         later_.size() < kMaxLater) {
     paused_ = false;
     Process();  // What had arrived before the pause; epoll does not speak of it.
     if (fd_) {
       Flush();
     }
+  }
+  if (fd_) {
+    StepSoon();
   }
 }
 
@@ -134,12 +143,12 @@ void Session::ReadBurst() {
 void Session::Process() {
   missing_bytes_ = 0;
   while (!ending_) {
-    if (out_.size() > shared_.max_unread_bytes) {
+    if (MustPause()) {
       Flush();
       if (!fd_) {
         return;
       }
-      if (out_.size() > shared_.max_unread_bytes) {
+      if (MustPause()) {
         paused_ = true;
         shared_.pauses.fetch_add(1, std::memory_order_relaxed);
         break;
@@ -177,6 +186,10 @@ void Session::Process() {
   in_.Shrink(kKeepBytes);
 }
 
+bool Session::MustPause() const {
+  return out_.size() > shared_.max_unread_bytes || later_.size() >= kMaxLater;
+}
+
 bool Session::Greet(const Frame& frame) {
   const Result<Hello> hello = DecodeHello(frame.body);
   if (!hello) {
@@ -201,47 +214,80 @@ bool Session::Greet(const Frame& frame) {
 
 void Session::Answer(const Frame& frame) {
   shared_.requests.fetch_add(1, std::memory_order_relaxed);
+  const std::uint16_t method = frame.header.method;
+  std::unique_ptr<RpcStep> later;
+  const bool answered = AnswerBy(frame.header, [&](ReplyWriter& reply) {
+    if (method >= shared_.handlers.size() || !shared_.handlers[method]) {
+      shared_.unknown_methods.fetch_add(1, std::memory_order_relaxed);
+      reply.Fail({ErrorCode::kNotSupported,
+                  fmt::format("\"{}\" knows no method {}; is it older than its caller?",
+                              shared_.ours.software, method)});
+      return true;
+    }
+    shared_.handlers[method](frame.body, reply, peer_);
+    later = std::move(reply.later_);
+    return later == nullptr;
+  });
+  if (!answered) {
+    later_.push_back({frame.header, std::move(later)});
+  }
+}
+
+// A call that throws (no memory for its answer, a library that does) has not answered: its caller
+// hears so, and the server goes on.
+template <typename Call>
+bool Session::AnswerBy(FrameHeader request, Call call) {
   const std::size_t begin = out_.size();
   (void)out_.Room(kFrameHeaderBytes);
   out_.Commit(kFrameHeaderBytes);
   ReplyWriter reply(out_, begin + kFrameHeaderBytes);
-  const std::uint16_t method = frame.header.method;
-  if (method < shared_.handlers.size() && shared_.handlers[method]) {
-    Handle(shared_.handlers[method], frame, reply);
-  } else {
-    shared_.unknown_methods.fetch_add(1, std::memory_order_relaxed);
-    reply.Fail({ErrorCode::kNotSupported,
-                fmt::format("\"{}\" knows no method {}; is it older than its caller?",
-                            shared_.ours.software, method)});
+  std::optional<std::string> thrown;
+  try {
+    if (!call(reply)) {
+      out_.Truncate(begin);
+      return false;
+    }
+  } catch (const std::exception& exception) {
+    thrown = exception.what();
+  } catch (...) {
+    thrown = "something that is no std::exception";
+  }
+  if (thrown) {
+    shared_.thrown.fetch_add(1, std::memory_order_relaxed);
+    MC_LOG_ERROR("rpc: the handler of method {} threw: {}", request.method, *thrown);
+    reply.Fail({ErrorCode::kInternal, fmt::format("\"{}\" failed while answering method {}: {}",
+                                                  shared_.ours.software, request.method, *thrown)});
   }
   if (const std::size_t bytes = out_.size() - begin - kFrameHeaderBytes; bytes > kMaxBodyBytes) {
     reply.Fail({ErrorCode::kExhausted,
                 fmt::format("the answer of method {} has {} bytes, more than {}; ask for less",
-                            method, bytes, kMaxBodyBytes)});
+                            request.method, bytes, kMaxBodyBytes)});
   }
   FinishReply({.body_bytes = 0,
-               .method = method,
+               .method = request.method,
                .flags = reply.failed_ ? FrameFlags::kError : FrameFlags::kReply,
-               .id = frame.header.id},
+               .id = request.id},
               begin);
+  return true;
 }
 
-// A handler that throws (no memory for its answer, a library that does) has not answered: its
-// caller hears so, and the server goes on.
-void Session::Handle(const RpcHandler& handler, const Frame& frame, ReplyWriter& reply) {
-  std::string what;
-  try {
-    handler(frame.body, reply, peer_);
+void Session::StepSoon() {
+  if (later_.empty() || step_timer_ != TimerId::kNone || out_.size() > shared_.max_unread_bytes) {
     return;
-  } catch (const std::exception& exception) {
-    what = exception.what();
-  } catch (...) {
-    what = "something that is no std::exception";
   }
-  shared_.thrown.fetch_add(1, std::memory_order_relaxed);
-  MC_LOG_ERROR("rpc: the handler of method {} threw: {}", frame.header.method, what);
-  reply.Fail({ErrorCode::kInternal, fmt::format("\"{}\" failed while answering method {}: {}",
-                                                shared_.ours.software, frame.header.method, what)});
+  step_timer_ = reactor_.After(Duration::zero(), [this] {
+    step_timer_ = TimerId::kNone;
+    if (!later_.empty()) {
+      Step();
+    }
+  });
+}
+
+void Session::Step() {
+  if (AnswerBy(later_.front().request, std::ref(*later_.front().step))) {
+    later_.pop_front();
+  }
+  FlushAndResume();
 }
 
 void Session::Reply(const FrameHeader& header, std::span<const std::byte> body) {

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <functional>
 #include <list>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -84,11 +85,21 @@ class Session {
   // Returns false if the session ended.
   bool Greet(const Frame& frame);
   void Answer(const Frame& frame);
-  void Handle(const RpcHandler& handler, const Frame& frame, ReplyWriter& reply);
+  // Has `call(reply)` answer, after what is in out_. False: it has not, and out_ is as before.
+  template <typename Call>
+  bool AnswerBy(FrameHeader request, Call call);
+  // One step of the first answer that takes long.
+  void Step();
+  // Has a step made after others have had their turn, if there is any, unless the peer does not
+  // read: then whoever flushes next looks again.
+  void StepSoon();
+  // The peer is not read: it does not read either, or too much of what it asked takes long.
+  [[nodiscard]] bool MustPause() const;
   void Reply(const FrameHeader& header, std::span<const std::byte> body);
   void FinishReply(FrameHeader header, std::size_t begin);
   void Flush();
-  // Goes on with a paused peer once it has read half, also if it reads just as it is paused.
+  // Goes on with a paused peer once it has read half, also if it reads just as it is paused, and
+  // with the answers that take long. Ends every turn of a session.
   void FlushAndResume();
   void Malformed(const Error& why);
   // Asks the reactor for what can be used now.
@@ -108,8 +119,14 @@ class Session {
   ByteBuffer out_;
   std::size_t missing_bytes_ = 0;  // Of the frame that has begun to arrive.
   bool greeted_ = false;
-  bool paused_ = false;             // The peer does not read its answers.
+  bool paused_ = false;             // See MustPause().
   std::optional<RpcClose> ending_;  // Close for this once everything is sent.
+  struct LaterAnswer {
+    FrameHeader request;
+    std::unique_ptr<RpcStep> step;
+  };
+  std::list<LaterAnswer> later_;  // In the order in which they were asked for.
+  TimerId step_timer_ = TimerId::kNone;
 };
 
 }  // namespace mooncake::rpc

@@ -4,7 +4,6 @@
 #include <poll.h>
 #include <sys/socket.h>
 
-#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -13,7 +12,7 @@
 #include <vector>
 
 #include "mooncake-common/src/net/rpc/frame.h"
-#include "mooncake-common/src/net/rpc/hello.h"
+#include "mooncake-common/src/net/rpc/raw_peer.h"
 #include "mooncake-common/src/test_support/wait_until.h"
 
 namespace mooncake::rpc {
@@ -21,15 +20,6 @@ namespace {
 
 constexpr std::uint16_t kAsk = 1;
 constexpr std::size_t kAnswerBytes = 2048;
-
-void AppendFrame(std::vector<std::byte>& to, FrameHeader header, std::span<const std::byte> body) {
-  const std::size_t begin = to.size();
-  header.body_bytes = static_cast<std::uint32_t>(body.size());
-  to.resize(begin + FrameBytes(body.size()));
-  const auto frame = std::span(to).subspan(begin);
-  EncodeFrameHeader(header, frame.first<kFrameHeaderBytes>());
-  std::ranges::copy(body, frame.begin() + kFrameHeaderBytes);
-}
 
 // Two ends of a connection; what lies between them is as little as the kernel allows.
 std::pair<UniqueFd, UniqueFd> NarrowPair() {
@@ -59,10 +49,10 @@ TEST(Session, GoesOnForAPeerThatReadsAsItIsPaused) {
   ASSERT_TRUE(session.Start().has_value());
   ASSERT_TRUE(reactor.Start().has_value());
 
-  std::vector<std::byte> requests;
-  AppendFrame(requests, {.method = kHelloMethod}, EncodeHello({}));
+  std::vector<std::byte> requests = HelloFrame();
   for (std::uint64_t id = 1; id <= kRequests; ++id) {
-    AppendFrame(requests, {.method = kAsk, .id = id}, {});
+    const auto request = FrameOf({.method = kAsk, .id = id}, {});
+    requests.insert(requests.end(), request.begin(), request.end());
   }
   std::jthread sender([&requests, to = theirs.get()] {
     auto left = std::span<const std::byte>(requests);
