@@ -21,7 +21,6 @@ StoreCode CodeOfCallFailure(const Error& why) {
 bool IsPeerFault(const Error& why) {
   switch (why.code) {
     case ErrorCode::kInvalidArgument:
-    case ErrorCode::kAddressNotRegistered:
     case ErrorCode::kAddressOverlapped:
     case ErrorCode::kCancelled:
       return false;
@@ -31,9 +30,8 @@ bool IsPeerFault(const Error& why) {
 }
 
 StoreCode CodeOfTransferFailure(const Error& why) {
-  return why.code == ErrorCode::kInvalidArgument || why.code == ErrorCode::kAddressNotRegistered
-             ? StoreCode::kInvalidParams
-             : StoreCode::kTransferFail;
+  return why.code == ErrorCode::kInvalidArgument ? StoreCode::kInvalidParams
+                                                 : StoreCode::kTransferFail;
 }
 
 std::string_view NextStep(StoreCode code) {

@@ -19,7 +19,8 @@ namespace mooncake::store {
 // Of a transfer that failed.
 [[nodiscard]] StoreCode CodeOfTransferFailure(const Error& why);
 // Whether `why` is the peer's or the path's fault, so that another replica may do better; else the
-// caller's own memory or arguments are at fault, and no replica will.
+// caller's own memory or arguments are at fault, and no replica will. Memory that is not registered
+// is the peer's: the caller's own was looked at before the transfer.
 [[nodiscard]] bool IsPeerFault(const Error& why);
 
 // What a user can do about `code`; empty when the code says it all.

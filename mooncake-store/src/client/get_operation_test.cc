@@ -245,7 +245,7 @@ TEST(GetOperation, DoesNotTryOtherReplicasWhenTheCallersMemoryIsAtFault) {
       },
       [](const TransferBatch&) {
         return std::vector<PieceFailure>{
-            {0, Error{ErrorCode::kAddressNotRegistered, "0x10 is not registered"}}};
+            {0, Error{ErrorCode::kInvalidArgument, "0x10 is not mapped"}}};
       });
   Reader reader(fixture.core);
   reader.Add("k", 100);
@@ -253,6 +253,31 @@ TEST(GetOperation, DoesNotTryOtherReplicasWhenTheCallersMemoryIsAtFault) {
   EXPECT_TRUE(driver.Run(reader.operation));
   EXPECT_EQ(reader.code(0), StoreCode::kInvalidParams);
   EXPECT_TRUE(fixture.master.failed_reads.empty());
+}
+
+TEST(GetOperation, TakesTheNextReplicaWhenAPeerNoLongerOffersTheRange) {
+  ClientFixture fixture;
+  fixture.master.Mount("a:1", 4096, Uuid{1, 1});
+  fixture.master.Mount("b:1", 4096, Uuid{2, 2});
+  fixture.master.Make("k", PatternBytes(100, 1), {0, 1});
+  int moves = 0;
+  ScriptedDriver driver(
+      [&](const MasterCall& call) -> std::optional<Error> {
+        fixture.master.Serve(call);
+        return std::nullopt;
+      },
+      [&](const TransferBatch& batch) {
+        return ++moves == 1
+                   ? std::vector<PieceFailure>{{0, Error{ErrorCode::kAddressNotRegistered,
+                                                         "not inside one buffer that it offers"}}}
+                   : fixture.Move(batch);
+      });
+  Reader reader(fixture.core);
+  reader.Add("k", 100);
+  reader.operation.Start(reader.items);
+  EXPECT_TRUE(driver.Run(reader.operation));
+  EXPECT_EQ(reader.code(0), StoreCode::kOk);
+  EXPECT_EQ(fixture.master.failed_reads.size(), 1U);
 }
 
 TEST(GetOperation, RenewsTheLeaseWhileALongReadRuns) {
