@@ -12,6 +12,7 @@
 
 #include "mooncake-common/src/base/env.h"
 #include "mooncake-common/src/base/log.h"
+#include "mooncake-common/src/base/mapped_memory.h"
 #include "mooncake-common/src/base/result.h"
 #include "mooncake-integration/engine_holder.h"
 #include "mooncake-integration/py_sequence.h"
@@ -429,19 +430,31 @@ void DefineMemory(py::class_<PyEngine, std::shared_ptr<PyEngine>>& type) {
                                     "write_bytes_to_buffer: " + std::to_string(length) +
                                         " bytes asked for, " + std::to_string(size) + " given"});
         }
-        std::memcpy(reinterpret_cast<void*>(address), bytes,
-                    length);  // NOLINT(performance-no-int-to-ptr)
+        if (length > 0) {
+          if (auto mapped = CheckMapped(ToPointer(address), length, MemoryAccess::kWrite);
+              !mapped) {
+            return Remember(-1, std::move(mapped).error());
+          }
+          std::memcpy(ToPointer(address), bytes, length);
+        }
         return 0;
       },
       py::arg("dest_addr"), py::arg("data"), py::arg("length"),
-      "Copies `length` bytes of `data` to an address; 0.");
+      "Copies `length` bytes of `data` to an address; 0, or -1 where nothing is mapped for "
+      "writing.");
   type.def(
       "read_bytes_from_buffer",
       [](PyEngine&, std::uint64_t address, std::uint64_t length) {
-        return py::bytes(reinterpret_cast<const char*>(address),
-                         length);  // NOLINT(performance-no-int-to-ptr)
+        if (length > 0) {
+          if (const auto mapped = CheckMapped(ToPointer(address), length, MemoryAccess::kRead);
+              !mapped) {
+            throw py::value_error(mapped.error().message);
+          }
+        }
+        return py::bytes(reinterpret_cast<const char*>(ToPointer(address)), length);
       },
-      py::arg("addr"), py::arg("length"), "The `length` bytes at an address of this process.");
+      py::arg("addr"), py::arg("length"),
+      "The `length` bytes at an address of this process; ValueError where nothing is mapped.");
   type.def(
       "register_memory",
       [](PyEngine& engine, std::uint64_t address, std::uint64_t length,

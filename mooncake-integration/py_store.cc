@@ -316,8 +316,10 @@ void PyStore::GetRanges(std::span<RangesRequest> requests) {
             continue;
           }
           for (std::size_t i = 0; i < count; ++i) {
-            std::byte* const memory = ToPointer(request.buffer + request.destinations[i]);
-            if (request.sizes[i] == 0 || !client->IsRegistered(memory, request.sizes[i])) {
+            const std::uint64_t address = request.buffer + request.destinations[i];
+            std::byte* const memory = ToPointer(address);
+            if (address < request.buffer || request.sizes[i] == 0 ||
+                !client->IsRegistered(memory, request.sizes[i])) {
               Refuse("get ranges of", request.key,
                      "the destination is empty or not inside registered memory");
               continue;

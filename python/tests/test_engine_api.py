@@ -163,6 +163,15 @@ def test_managed_buffers(start_engine):
     assert target.free_managed_buffer(there, 1 << 20) == 0
 
 
+def test_bytes_of_memory_that_is_not_there_are_an_error(start_engine):
+    """Ours: not the end of the process."""
+    engine, _ = start_engine()
+    assert engine.write_bytes_to_buffer(8, b"x", 1) == -1
+    with pytest.raises(ValueError, match="not mapped"):
+        engine.read_bytes_from_buffer(8, 1)
+    assert engine.read_bytes_from_buffer(0, 0) == b""
+
+
 def test_the_topology_is_json(start_engine):
     engine, _ = start_engine()
     assert isinstance(json.loads(engine.get_local_topology()), dict)

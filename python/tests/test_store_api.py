@@ -220,6 +220,29 @@ def test_registering_memory(store):
     assert store.register_buffer(memory.address, 0) == -600
 
 
+def test_registering_takes_only_memory_that_is_there(store):
+    """Ours: a wrong address is an error in words."""
+    page = mmap.PAGESIZE
+    memory = Memory(4 * page)
+    libc = ctypes.CDLL(None, use_errno=True)
+    libc.mprotect.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
+    assert libc.mprotect(memory.address + 2 * page, page, mmap.PROT_READ) == 0
+    for begin, size, why in (
+        (0, 4096, "not mapped"),
+        (8, 4096, "not mapped"),
+        (1 << 46, 4096, "not mapped"),
+        (memory.address, 0, "empty"),
+        (memory.address, (1 << 64) - page, "beyond"),
+        (memory.address, 4 * page, "reading only"),
+    ):
+        assert store.register_buffer(begin, size) == -600, (begin, size)
+        code, text = store.last_error()
+        assert code == -600 and why in text, text
+    assert store.register_buffer(memory.address, 2 * page) == 0
+    assert store.get_into_ranges([memory.address], [["k"]], [[[(1 << 64) - 1]]], [[[0]]], [[[1]]]) == [[[-600]]]
+    assert store.put_from("k", memory.address + 1, (1 << 64) - 1) == -600
+
+
 def test_buffer_handles_speak_the_buffer_protocol(store):
     value = os.urandom(5000)
     store.put("k", value)

@@ -9,6 +9,7 @@
 #include "mooncake-common/src/base/address.h"
 #include "mooncake-common/src/base/env.h"
 #include "mooncake-common/src/base/log.h"
+#include "mooncake-common/src/base/mapped_memory.h"
 #include "mooncake-common/src/base/random.h"
 #include "mooncake-store/src/client/client_parts.h"
 #include "mooncake-store/src/client/failure.h"
@@ -281,8 +282,11 @@ StoreCode Client::RegisterBuffer(void* address, std::uint64_t length_bytes) {
                          FailureText(StoreCode::kInvalidParams, "register buffer",
                                      fmt::format("{} of {} bytes", address, length_bytes), cause));
   };
+  if (const auto mapped = CheckMapped(address, length_bytes, MemoryAccess::kWrite); !mapped) {
+    return refuse(mapped.error().message);
+  }
   if (!impl_->registered.Add(address, length_bytes)) {
-    return refuse(length_bytes == 0 ? "it is empty" : "it overlaps a buffer that is registered");
+    return refuse("it overlaps a buffer that is registered");
   }
   const transfer::MemoryRegistration memory{
       .address = address, .length_bytes = length_bytes, .remote_accessible = false, .shared = {}};

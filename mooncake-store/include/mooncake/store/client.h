@@ -126,7 +126,8 @@ class Client {
   // Bytes, or a negative code. Grants a lease.
   [[nodiscard]] std::int64_t Size(std::string_view key);
 
-  // Memory that zero-copy calls may use. kInvalidParams: empty, or overlapping another.
+  // Memory that zero-copy calls may use; it stays mapped and writable until it is unregistered.
+  // kInvalidParams: empty, not mapped, not writable, or overlapping another.
   [[nodiscard]] StoreCode RegisterBuffer(void* address, std::uint64_t length_bytes);
   // kInvalidParams: none begins there.
   [[nodiscard]] StoreCode UnregisterBuffer(void* address);
