@@ -195,9 +195,9 @@ std::vector<std::unique_ptr<ObjectBuffer>> PyStore::GetBuffers(
           explicit Provider(const std::shared_ptr<Client>& owner, std::size_t count)
               : client(owner), buffers(count) {}
           std::byte* Provide(std::uint32_t item, std::uint64_t size_bytes) override {
-            store::LocalBuffer* const local = client->local_buffer();
+            const auto& local = client->local_buffer();
             const auto range = local == nullptr ? std::nullopt : local->TryTake(size_bytes);
-            buffers[item] = range ? std::make_unique<ObjectBuffer>(client, *range)
+            buffers[item] = range ? std::make_unique<ObjectBuffer>(local, *range)
                                   : std::make_unique<ObjectBuffer>(size_bytes);
             return buffers[item]->bytes().data();
           }

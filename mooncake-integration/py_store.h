@@ -19,15 +19,16 @@
 
 namespace mooncake::integration {
 
-// Memory of an object that was got: in the store's local buffer if it fitted, else its own.
+// Memory of an object that was got: in the store's local buffer if it fitted, else its own. It is
+// the object's until the end of this buffer, also when the store is closed before.
 class ObjectBuffer {
  public:
-  ObjectBuffer(std::shared_ptr<store::Client> client, std::span<std::byte> range)
-      : client_(std::move(client)), range_(range) {}
+  ObjectBuffer(std::shared_ptr<store::LocalBuffer> local, std::span<std::byte> range)
+      : local_(std::move(local)), range_(range) {}
   explicit ObjectBuffer(std::size_t size) : own_(size), range_(own_) {}
   ~ObjectBuffer() {
-    if (client_) {
-      client_->local_buffer()->Release(range_);
+    if (local_) {
+      local_->Release(range_);
     }
   }
   ObjectBuffer(const ObjectBuffer&) = delete;
@@ -36,7 +37,7 @@ class ObjectBuffer {
   [[nodiscard]] std::span<std::byte> bytes() const { return range_; }
 
  private:
-  const std::shared_ptr<store::Client> client_;
+  const std::shared_ptr<store::LocalBuffer> local_;
   std::vector<std::byte> own_;
   const std::span<std::byte> range_;
 };

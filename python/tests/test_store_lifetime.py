@@ -1,4 +1,4 @@
-"""What outlives what: stores that nobody closes, calls under way while the process ends.
+"""What outlives what: values a store handed out, stores that nobody closes, calls under way while the process ends.
 
 What may end in a crash runs in a process of its own.
 """
@@ -29,6 +29,30 @@ s = set_up()
     )
     assert done.returncode == 0, done.stderr
     return done.stdout
+
+
+def test_a_buffer_handle_keeps_its_bytes_after_close_and_another_setup(master):
+    printed = run_script(
+        master,
+        """
+import ctypes
+value = bytes(range(256)) * 400
+assert s.put("k", value) == 0
+handles = [s.get_buffer("k"), memoryview(s.get_buffer("k"))]
+assert s.close() == 0
+assert bytes(handles[0]) == bytes(handles[1]) == value
+set_up(s)
+for i in range(200):
+    assert s.put(f"other/{i}", b"x" * 100_000) == 0
+    assert s.get(f"other/{i}") == b"x" * 100_000
+assert bytes(handles[0]) == bytes(handles[1]) == value
+ctypes.memset(handles[0].ptr(), 0, 3)
+del s
+assert bytes(handles[0])[3:] == value[3:]
+print("kept")
+""",
+    )
+    assert printed == "kept\n"
 
 
 def test_a_process_ends_while_daemon_threads_use_the_store(master):

@@ -310,13 +310,15 @@ StoreCode Client::UnregisterBuffer(void* address) {
 }
 
 bool Client::IsRegistered(const void* address, std::uint64_t length_bytes) const {
-  const LocalBuffer* const local = impl_->parts.local_buffer();
+  const LocalBuffer* const local = impl_->parts.local_buffer().get();
   return impl_->registered.Contains(address, length_bytes) ||
          (local != nullptr &&
           local->Contains(static_cast<const std::byte*>(address), length_bytes));
 }
 
-LocalBuffer* Client::local_buffer() { return impl_->parts.local_buffer(); }
+const std::shared_ptr<LocalBuffer>& Client::local_buffer() const {
+  return impl_->parts.local_buffer();
+}
 
 std::expected<Uuid, StoreError> Client::AllocateAndMount(std::uint64_t length_bytes) {
   auto mounted = impl_->parts.Mount(length_bytes);

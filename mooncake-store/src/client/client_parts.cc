@@ -58,8 +58,9 @@ std::expected<void, StoreError> ClientParts::Open(const ClientSettings& settings
                     memory.error().message);
     }
     local_memory_ = *memory;
-    local_buffer_ = std::make_unique<LocalBuffer>(
-        std::span(static_cast<std::byte*>(local_memory_), settings.local_buffer_bytes));
+    local_buffer_ = std::make_shared<LocalBuffer>(
+        std::span(static_cast<std::byte*>(local_memory_), settings.local_buffer_bytes),
+        engine_->HoldManaged(local_memory_));
   }
   if (settings.global_segment_bytes > 0) {
     if (auto mounted = Mount(settings.global_segment_bytes); !mounted) {

@@ -45,7 +45,8 @@ class ClientParts {
   [[nodiscard]] const StoreName& name() const { return name_; }
   [[nodiscard]] ClientCore& core() { return core_; }
   [[nodiscard]] transfer::Engine& engine() { return *engine_; }
-  [[nodiscard]] LocalBuffer* local_buffer() { return local_buffer_.get(); }
+  // Null when there is none.
+  [[nodiscard]] const std::shared_ptr<LocalBuffer>& local_buffer() const { return local_buffer_; }
   void Run(Operation& operation) { driver_->Run(operation); }
 
  private:
@@ -68,7 +69,7 @@ class ClientParts {
   bool closed_ = false;  // The owner's.
 
   void* local_memory_ = nullptr;
-  std::unique_ptr<LocalBuffer> local_buffer_;
+  std::shared_ptr<LocalBuffer> local_buffer_;
   Mutex mutex_;
   std::vector<OwnedSegment> segments_ MC_GUARDED_BY(mutex_);
 };

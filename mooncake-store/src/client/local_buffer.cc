@@ -1,6 +1,7 @@
 #include "mooncake-store/src/client/local_buffer.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "mooncake-common/src/base/result.h"
 
@@ -13,7 +14,8 @@ std::uint64_t RoundUp(std::uint64_t bytes) {
 
 }  // namespace
 
-LocalBuffer::LocalBuffer(std::span<std::byte> memory) : memory_(memory) {
+LocalBuffer::LocalBuffer(std::span<std::byte> memory, std::shared_ptr<const void> hold)
+    : memory_(memory), hold_(std::move(hold)) {
   if (!memory.empty()) {
     // The last granule may be short: Carve() looks at the bytes that are asked for too.
     free_.emplace(0, RoundUp(memory.size()));

@@ -6,14 +6,17 @@
 // once after some Release() said that tickets were granted, and at the deadline.
 //
 // Thread-safety: any thread; one leaf lock inside.
-// Ownership:     the memory is the caller's and outlives the object; it is never read or written
-// here. Units:         bytes; every range begins at a multiple of kAlignment from the base.
+// Ownership:     the memory is never read or written here. It lives as long as `hold`, or else is
+//                the caller's and outlives the object. Whoever keeps a range shares the object, so
+//                that the range outlives the client that gave it.
+// Units:         bytes; every range begins at a multiple of kAlignment from the base.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <deque>
 #include <map>
+#include <memory>
 #include <optional>
 #include <span>
 #include <unordered_map>
@@ -34,7 +37,7 @@ class LocalBuffer {
     std::span<std::byte> range;  // Only when granted; then the poller's to release.
   };
 
-  explicit LocalBuffer(std::span<std::byte> memory);
+  explicit LocalBuffer(std::span<std::byte> memory, std::shared_ptr<const void> hold = nullptr);
   LocalBuffer(const LocalBuffer&) = delete;
   LocalBuffer& operator=(const LocalBuffer&) = delete;
 
@@ -74,6 +77,7 @@ class LocalBuffer {
   }
 
   const std::span<std::byte> memory_;
+  const std::shared_ptr<const void> hold_;
   mutable Mutex mutex_;
   std::map<std::uint64_t, std::uint64_t> free_ MC_GUARDED_BY(mutex_);   // Offset -> length, merged.
   std::map<std::uint64_t, std::uint64_t> taken_ MC_GUARDED_BY(mutex_);  // Offset -> rounded length.

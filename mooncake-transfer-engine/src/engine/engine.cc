@@ -262,6 +262,10 @@ Result<void*> Engine::AllocateManaged(std::uint64_t length_bytes, const ManagedO
 
 Result<void> Engine::FreeManaged(void* address) { return impl_->managed.Free(address); }
 
+std::shared_ptr<const void> Engine::HoldManaged(void* address) {
+  return impl_->managed.Hold(address);
+}
+
 std::shared_ptr<const SegmentDescriptor> Engine::LocalDescriptor() const {
   return impl_->local.Descriptor();
 }

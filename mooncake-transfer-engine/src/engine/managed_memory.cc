@@ -35,53 +35,53 @@ std::unexpected<Error> SystemFailure(const char* what, std::uint64_t bytes) {
 
 }  // namespace
 
-ManagedMemory::~ManagedMemory() {
-  warmer_.Stop();
-  for (const Mapping& arena : arenas_) {
-    Unmap(arena);
+// A memfd and where it is mapped.
+class ManagedMemory::Mapping {
+ public:
+  Mapping(std::byte* address, std::uint64_t length_bytes, int fd)
+      : address_(address), length_bytes_(length_bytes), fd_(fd) {}
+  ~Mapping() {
+    ::munmap(address_, length_bytes_);
+    ::close(fd_);
   }
-  for (const auto& [address, mapping] : dedicated_) {
-    Unmap(mapping);
-  }
-}
+  Mapping(const Mapping&) = delete;
+  Mapping& operator=(const Mapping&) = delete;
 
-void ManagedMemory::Unmap(const Mapping& mapping) {
-  ::munmap(mapping.address, mapping.length_bytes);
-  ::close(mapping.fd);
-}
+  [[nodiscard]] std::byte* address() const { return address_; }
 
-Result<ManagedMemory::Mapping> ManagedMemory::MapFile(std::uint64_t length_bytes,
-                                                      const ManagedOptions& options) {
-  Mapping mapping{.length_bytes = length_bytes};
-  mapping.fd = ::memfd_create("mooncake-managed", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-  if (mapping.fd < 0) {
+ private:
+  std::byte* const address_;
+  const std::uint64_t length_bytes_;
+  const int fd_;
+};
+
+Result<std::shared_ptr<const ManagedMemory::Mapping>> ManagedMemory::MapFile(
+    std::uint64_t length_bytes, const ManagedOptions& options) {
+  const int fd = ::memfd_create("mooncake-managed", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+  if (fd < 0) {
     return SystemFailure("memfd_create", length_bytes);
   }
   // Sealed against shrinking, so that a peer which has mapped it can never meet a hole.
-  if (::ftruncate(mapping.fd, static_cast<off_t>(length_bytes)) != 0 ||
-      ::fcntl(mapping.fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0) {
+  if (::ftruncate(fd, static_cast<off_t>(length_bytes)) != 0 ||
+      ::fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0) {
     auto failure = SystemFailure("size and seal a memfd", length_bytes);
-    ::close(mapping.fd);
+    ::close(fd);
     return failure;
   }
-  void* address = ::mmap(nullptr, length_bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE,
-                         mapping.fd, 0);
+  void* address =
+      ::mmap(nullptr, length_bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd, 0);
   if (address == MAP_FAILED) {
     auto failure = SystemFailure("mmap", length_bytes);
-    ::close(mapping.fd);
+    ::close(fd);
     return failure;
   }
-  mapping.address = static_cast<std::byte*>(address);
-  auto registered =
-      registrar_.add(MemoryRegistration{.address = address,
-                                        .length_bytes = length_bytes,
-                                        .location = options.location,
-                                        .remote_accessible = options.remote_accessible,
-                                        .shared = SharedMemory{.fd = mapping.fd}});
-  if (!registered) {
-    Unmap(mapping);
-    return std::unexpected(std::move(registered).error());
-  }
+  auto mapping =
+      std::make_shared<const Mapping>(static_cast<std::byte*>(address), length_bytes, fd);
+  MC_TRY(registrar_.add(MemoryRegistration{.address = address,
+                                           .length_bytes = length_bytes,
+                                           .location = options.location,
+                                           .remote_accessible = options.remote_accessible,
+                                           .shared = SharedMemory{.fd = fd}}));
   return mapping;
 }
 
@@ -118,16 +118,23 @@ Result<void*> ManagedMemory::Allocate(std::uint64_t length_bytes, const ManagedO
   if (length_bytes == 0) {
     return Fail(ErrorCode::kInvalidArgument, "allocate managed memory of 0 bytes; give a length");
   }
+  const std::uint64_t mapped = RoundUpToPage(length_bytes);
+  if (mapped < length_bytes) {
+    return Fail(ErrorCode::kInvalidArgument,
+                fmt::format("allocate managed memory of {} bytes: more than there are addresses",
+                            length_bytes));
+  }
   if (length_bytes > kLargest || options.dedicated) {
-    MC_TRY_ASSIGN(const Mapping mapping, MapFile(RoundUpToPage(length_bytes), options));
+    MC_TRY_ASSIGN(auto mapping, MapFile(mapped, options));
+    void* const address = mapping->address();
     {
       const MutexLock lock(mutex_);
-      dedicated_.emplace(mapping.address, mapping);
+      dedicated_.emplace(address, std::move(mapping));
     }
     if (options.warm) {
-      warmer_.Add(mapping.address, mapping.length_bytes);
+      warmer_.Add(static_cast<std::byte*>(address), mapped);
     }
-    return mapping.address;
+    return address;
   }
   const std::size_t size_class = ClassOf(length_bytes);
   while (true) {
@@ -140,18 +147,17 @@ Result<void*> ManagedMemory::Allocate(std::uint64_t length_bytes, const ManagedO
       }
     }
     // Two threads may come here at once and add an arena each: untouched pages cost nothing.
-    MC_TRY_ASSIGN(const Mapping arena, MapFile(kArenaBytes, options));
+    MC_TRY_ASSIGN(auto arena, MapFile(kArenaBytes, options));
     const MutexLock lock(mutex_);
-    arenas_.push_back(arena);
     auto& largest = pools_[PoolFor(options)].free[kClasses - 1];
     for (std::uint64_t offset = kArenaBytes; offset != 0; offset -= kLargest) {
-      largest.push_back(arena.address + offset - kLargest);
+      largest.push_back(arena->address() + offset - kLargest);
     }
+    arenas_.push_back(std::move(arena));
   }
 }
 
 Result<void> ManagedMemory::Free(void* address) {
-  Mapping own;
   {
     const MutexLock lock(mutex_);
     if (const auto block = blocks_.find(address); block != blocks_.end()) {
@@ -160,26 +166,31 @@ Result<void> ManagedMemory::Free(void* address) {
       blocks_.erase(block);
       return {};
     }
-    const auto dedicated = dedicated_.find(address);
-    if (dedicated == dedicated_.end()) {
+    if (!dedicated_.contains(address)) {
       return Fail(ErrorCode::kAddressNotRegistered,
                   fmt::format("free managed memory at {}: it was not allocated here, or freed "
                               "already",
                               address));
     }
-    own = dedicated->second;
   }
   MC_TRY(registrar_.remove(address));
-  {
-    const MutexLock lock(mutex_);
-    if (dedicated_.erase(address) == 0) {
-      return Fail(ErrorCode::kAddressNotRegistered,
-                  fmt::format("free managed memory at {}: another thread freed it", address));
-    }
+  warmer_.Remove(static_cast<const std::byte*>(address));
+  std::shared_ptr<const Mapping> last;  // Unmapped without the lock.
+  const MutexLock lock(mutex_);
+  const auto dedicated = dedicated_.find(address);
+  if (dedicated == dedicated_.end()) {
+    return Fail(ErrorCode::kAddressNotRegistered,
+                fmt::format("free managed memory at {}: another thread freed it", address));
   }
-  warmer_.Remove(own.address);
-  Unmap(own);
+  last = std::move(dedicated->second);
+  dedicated_.erase(dedicated);
   return {};
+}
+
+std::shared_ptr<const void> ManagedMemory::Hold(void* address) {
+  const MutexLock lock(mutex_);
+  const auto dedicated = dedicated_.find(address);
+  return dedicated == dedicated_.end() ? nullptr : dedicated->second;
 }
 
 }  // namespace mooncake::transfer

@@ -3,7 +3,8 @@
 //
 // Requests up to 256 MiB are rounded up to one of 16 sizes (8 KiB * 2^k) and carved from arenas of
 // 2 GiB; larger ones get a file of their own. Blocks are split, never merged, and arenas are never
-// given back before the end. Pages are made by their user's first touch, or warmed ahead.
+// given back before the end. Pages are made by their user's first touch, or warmed ahead. A file of
+// its own is unmapped once it is freed and nobody holds it any more.
 //
 // Thread-safety: all methods, from any thread.
 // Blocking:      a new arena or file is registered, which may publish.
@@ -12,6 +13,7 @@
 #include <array>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <unordered_map>
 #include <vector>
 
@@ -38,19 +40,17 @@ class ManagedMemory {
   explicit ManagedMemory(Registrar registrar,
                          PageWarmer::Machine machine = PageWarmer::ThisMachine())
       : registrar_(std::move(registrar)), warmer_(std::move(machine)) {}
-  ~ManagedMemory();  // Unmaps all; the owner has unregistered it or is gone.
+  ~ManagedMemory() { warmer_.Stop(); }  // The owner has unregistered all or is gone.
   ManagedMemory(const ManagedMemory&) = delete;
   ManagedMemory& operator=(const ManagedMemory&) = delete;
 
   [[nodiscard]] Result<void*> Allocate(std::uint64_t length_bytes, const ManagedOptions& options);
   [[nodiscard]] Result<void> Free(void* address);
+  // Keeps a file of its own mapped as long as the result lives; null for any other address.
+  [[nodiscard]] std::shared_ptr<const void> Hold(void* address);
 
  private:
-  struct Mapping {
-    std::byte* address = nullptr;
-    std::uint64_t length_bytes = 0;
-    int fd = -1;
-  };
+  class Mapping;
   // Arenas are kept apart by what peers may see of them.
   struct Pool {
     std::string location;
@@ -62,8 +62,8 @@ class ManagedMemory {
     std::size_t size_class;
   };
 
-  [[nodiscard]] Result<Mapping> MapFile(std::uint64_t length_bytes, const ManagedOptions& options);
-  static void Unmap(const Mapping& mapping);
+  [[nodiscard]] Result<std::shared_ptr<const Mapping>> MapFile(std::uint64_t length_bytes,
+                                                               const ManagedOptions& options);
   [[nodiscard]] std::size_t PoolFor(const ManagedOptions& options) MC_REQUIRES(mutex_);
   // A free block of the class, split off a larger one if need be; nullptr when there is none.
   [[nodiscard]] static std::byte* Carve(Pool& pool, std::size_t size_class);
@@ -72,9 +72,10 @@ class ManagedMemory {
   PageWarmer warmer_;
   Mutex mutex_;
   std::vector<Pool> pools_ MC_GUARDED_BY(mutex_);
-  std::vector<Mapping> arenas_ MC_GUARDED_BY(mutex_);
-  std::unordered_map<void*, Block> blocks_ MC_GUARDED_BY(mutex_);       // Given out.
-  std::unordered_map<void*, Mapping> dedicated_ MC_GUARDED_BY(mutex_);  // Given out.
+  std::vector<std::shared_ptr<const Mapping>> arenas_ MC_GUARDED_BY(mutex_);
+  std::unordered_map<void*, Block> blocks_ MC_GUARDED_BY(mutex_);  // Given out.
+  std::unordered_map<void*, std::shared_ptr<const Mapping>> dedicated_
+      MC_GUARDED_BY(mutex_);  // Given out.
 };
 
 }  // namespace mooncake::transfer

@@ -9,6 +9,7 @@
 #include <map>
 #include <set>
 
+#include "mooncake-common/src/base/mapped_memory.h"
 #include "mooncake-common/src/base/random.h"
 #include "mooncake-common/src/test_support/wait_until.h"
 
@@ -92,8 +93,24 @@ TEST_F(ManagedMemoryTest, GivesLargeAndDedicatedRequestsAFileOfTheirOwn) {
   EXPECT_EQ(memory_.Free(large).error().code, ErrorCode::kAddressNotRegistered);
 }
 
+TEST_F(ManagedMemoryTest, KeepsADedicatedRangeMappedWhileSomebodyHoldsIt) {
+  auto* const dedicated = static_cast<char*>(memory_.Allocate(5000, {.dedicated = true}).value());
+  EXPECT_EQ(memory_.Hold(memory_.Allocate(100, {}).value()), nullptr);
+  auto hold = memory_.Hold(dedicated);
+  ASSERT_NE(hold, nullptr);
+  dedicated[4999] = 77;
+  ASSERT_TRUE(memory_.Free(dedicated));
+  EXPECT_FALSE(registered_.contains(dedicated));
+  EXPECT_EQ(memory_.Hold(dedicated), nullptr);
+  EXPECT_EQ(dedicated[4999], 77);
+  EXPECT_TRUE(CheckMapped(dedicated, 5000, MemoryAccess::kWrite));
+  hold.reset();
+  EXPECT_FALSE(CheckMapped(dedicated, 5000, MemoryAccess::kWrite));
+}
+
 TEST_F(ManagedMemoryTest, RefusesNothingAndWhatItDidNotGive) {
   EXPECT_EQ(memory_.Allocate(0, {}).error().code, ErrorCode::kInvalidArgument);
+  EXPECT_EQ(memory_.Allocate(UINT64_MAX, {}).error().code, ErrorCode::kInvalidArgument);
   int stranger = 0;
   EXPECT_EQ(memory_.Free(&stranger).error().code, ErrorCode::kAddressNotRegistered);
   refuse_ = true;

@@ -134,8 +134,9 @@ class Client {
   // Whether a range lies inside one registered buffer or the local buffer.
   [[nodiscard]] bool IsRegistered(const void* address, std::uint64_t length_bytes) const;
 
-  // Registered memory for copying calls and buffer handles; null when there is none.
-  [[nodiscard]] LocalBuffer* local_buffer();
+  // Registered memory for copying calls and buffer handles; null when there is none. Ranges of it
+  // stay what they are as long as their taker shares it, also beyond Close().
+  [[nodiscard]] const std::shared_ptr<LocalBuffer>& local_buffer() const;
 
   // Lends `length_bytes` more. The new segment's id, or a failure.
   [[nodiscard]] std::expected<Uuid, StoreError> AllocateAndMount(std::uint64_t length_bytes);

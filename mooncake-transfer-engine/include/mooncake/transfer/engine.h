@@ -158,6 +158,9 @@ class Engine {
                                               const ManagedOptions& options = {});
   // Errors: kAddressNotRegistered for what AllocateManaged did not give.
   [[nodiscard]] Result<void> FreeManaged(void* address);
+  // Keeps a dedicated range mapped as long as the result lives, also beyond FreeManaged() and the
+  // engine's end; null for any other address.
+  [[nodiscard]] std::shared_ptr<const void> HoldManaged(void* address);
 
   // What peers see of this process. Never changes; a later registration makes a new one.
   [[nodiscard]] std::shared_ptr<const SegmentDescriptor> LocalDescriptor() const;
