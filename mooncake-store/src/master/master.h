@@ -183,9 +183,18 @@ class Master {
   void TellPut(PutBatch& batch);
   [[nodiscard]] std::uint64_t NextVersion(Instant now);
   [[nodiscard]] bool OverMetadataLimit() const;
+
+  // ---- Making room (master_evict.cc) ----
   // Drops victims on the spot. False when nothing may go; *earliest then says when something might.
   [[nodiscard]] bool MakeRoom(const SegmentMask& where, std::uint64_t bytes, Slot keep, Instant now,
                               std::optional<Instant>& earliest);
+  // Drops what the policy has named, and with it its group, whole: a member that is leased or being
+  // written keeps them all for as long. A pin keeps only the object that has it.
+  struct Freed {
+    bool any = false;
+    std::uint64_t bytes = 0;  // Where they are needed.
+  };
+  void Evict(const PickRequest& request, Slot slot, Instant now, Freed& freed);
   void EndPins(Instant now);
   [[nodiscard]] FullHint Fullness(Instant now, std::optional<Instant> earliest) const;
 

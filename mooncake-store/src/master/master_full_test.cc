@@ -3,6 +3,7 @@
 
 #include <chrono>
 
+#include "mooncake-store/src/master/eviction/lru.h"
 #include "mooncake-store/src/master/master.h"
 #include "mooncake-store/src/master/master_test_util.h"
 
@@ -15,7 +16,7 @@ using std::chrono::seconds;
 constexpr std::uint64_t kPage = 4096;
 
 TEST(FullMaster, PutsIntoAFullStoreEvictTheOldestOnTheSpot) {
-  TestMaster test;
+  TestMaster test({}, nullptr, std::make_unique<LruPolicy>());
   ASSERT_EQ(test.Mount(1, 8 * kPage), StoreCode::kOk);
   for (int number = 0; number < 100; ++number) {
     ASSERT_EQ(test.Put(std::to_string(number), kPage), StoreCode::kOk) << number;
@@ -53,7 +54,7 @@ TEST(FullMaster, SaysWhatFillsTheStore) {
 }
 
 TEST(FullMaster, SoftPinnedObjectsGoLastAndOnlyUntilTheirTime) {
-  TestMaster test;
+  TestMaster test({}, nullptr, std::make_unique<LruPolicy>());
   ASSERT_EQ(test.Mount(1, 3 * kPage), StoreCode::kOk);
   const ReplicateConfigView pin{.soft_pin_action = SoftPinAction::kEnable, .soft_pin_ttl_ms = 1000};
   ASSERT_EQ(test.Put("pinned", kPage, 1, pin), StoreCode::kOk);
@@ -82,7 +83,7 @@ TEST(FullMaster, SoftPinnedObjectsGoLastAndOnlyUntilTheirTime) {
 }
 
 TEST(FullMaster, EvictsWhereSpaceIsNeeded) {
-  TestMaster test;
+  TestMaster test({}, nullptr, std::make_unique<LruPolicy>());
   ASSERT_EQ(test.Mount(1, 4 * kPage), StoreCode::kOk);
   ASSERT_EQ(test.Mount(2, 4 * kPage), StoreCode::kOk);
   const ReplicateConfigView first{.preferred_segment = "host1:12345"};
@@ -229,21 +230,111 @@ TEST(FullMaster, AnObjectThatCannotFitEvictsNothing) {
 
 // Heads of chains are worth more than their tails.
 TEST(FullMaster, EvictsAChainFromItsEnd) {
-  TestMaster test;
-  ASSERT_EQ(test.Mount(1, 8 * kPage), StoreCode::kOk);
-  const BatchPutStartRequest start{.caller = {.client = TestMaster::Client(1)},
-                                   .keys = {"0", "1", "2", "3", "4", "5", "6", "7"},
-                                   .sizes_bytes = std::vector<std::uint64_t>(8, kPage)};
-  test.master.Handle(start, test.now(), test.started);
-  BatchPutEndRequest end{.caller = start.caller, .keys = start.keys};
-  end.endings.resize(8);
-  BatchPutEndReply ended;
-  test.master.Handle(end, test.now(), ended);
-  for (int number = 0; number < 4; ++number) {
-    ASSERT_EQ(test.Put("other" + std::to_string(number), kPage), StoreCode::kOk);
+  for (const EvictionPolicyKind kind : {EvictionPolicyKind::kHdi, EvictionPolicyKind::kLru}) {
+    TestMaster test({}, nullptr, MakePolicy(kind, 1));
+    ASSERT_EQ(test.Mount(1, 8 * kPage), StoreCode::kOk);
+    const BatchPutStartRequest start{.caller = {.client = TestMaster::Client(1)},
+                                     .keys = {"0", "1", "2", "3", "4", "5", "6", "7"},
+                                     .sizes_bytes = std::vector<std::uint64_t>(8, kPage)};
+    test.master.Handle(start, test.now(), test.started);
+    BatchPutEndRequest end{.caller = start.caller, .keys = start.keys};
+    end.endings.resize(8);
+    BatchPutEndReply ended;
+    test.master.Handle(end, test.now(), ended);
+    int left = 8;
+    for (int number = 0; number < 4; ++number) {
+      ASSERT_EQ(test.Put("other" + std::to_string(number), kPage), StoreCode::kOk);
+    }
+    while (left > 0 && !test.Exists(std::to_string(left - 1))) {
+      --left;
+    }
+    EXPECT_LT(left, 8);
+    for (int number = 0; number < left; ++number) {
+      EXPECT_TRUE(test.Exists(std::to_string(number))) << number;
+    }
   }
-  for (int number = 0; number < 8; ++number) {
-    EXPECT_EQ(test.Exists(std::to_string(number)), number < 4) << number;
+}
+
+// What a leased, unfinished or pinned object hangs on may go, when nothing else may.
+TEST(FullMaster, AnObjectIsNotKeptForEverByWhatHangsOnIt) {
+  for (const EvictionPolicyKind kind : {EvictionPolicyKind::kHdi, EvictionPolicyKind::kLru}) {
+    for (const std::string how : {"leased", "unfinished", "pinned"}) {
+      SCOPED_TRACE(how);
+      TestMaster test({}, nullptr, MakePolicy(kind, 1));
+      ASSERT_EQ(test.Mount(1, 2 * kPage), StoreCode::kOk);
+      ASSERT_EQ(test.Put("head", kPage), StoreCode::kOk);
+      BatchExistReply found;
+      test.master.Handle(BatchExistRequest{.caller = {.client = TestMaster::Client(1)},
+                                           .chain = {.chain_id = 100, .total = 2},
+                                           .keys = {"head", "tail"}},
+                         test.now(), found);
+      ASSERT_EQ(test.Start("tail", kPage, 1, {.with_hard_pin = how == "pinned"}), StoreCode::kOk);
+      if (how != "unfinished") {
+        ASSERT_EQ(test.End("tail"), StoreCode::kOk);
+        ASSERT_EQ(test.Get("tail", 2), StoreCode::kOk);
+      }
+      EXPECT_EQ(test.Put("new", kPage), StoreCode::kNoAvailableHandle);  // All is leased or pinned.
+      test.Advance(seconds(10));
+      ASSERT_EQ(test.Get("tail", 2) == StoreCode::kOk, how != "unfinished");
+      EXPECT_EQ(test.Put("new", kPage), StoreCode::kOk);
+      EXPECT_EQ(test.Get("head"), StoreCode::kObjectNotFound);
+      EXPECT_EQ(test.master.CheckInvariants(), "");
+    }
+  }
+}
+
+TEST(FullMaster, AGroupGoesWholeAndStaysWholeWhileOneOfItIsLeasedOrUnfinished) {
+  for (const EvictionPolicyKind kind : {EvictionPolicyKind::kHdi, EvictionPolicyKind::kLru}) {
+    TestMaster test({}, nullptr, MakePolicy(kind, 1));
+    ASSERT_EQ(test.Mount(1, 3 * kPage), StoreCode::kOk);
+    const ReplicateConfigView together{.group_ids = {"group"}};
+    const ReplicateConfigView pinned{.with_hard_pin = true, .group_ids = {"group"}};
+    ASSERT_EQ(test.Put("a", kPage, 1, together), StoreCode::kOk);
+    ASSERT_EQ(test.Put("pinned", kPage, 1, pinned), StoreCode::kOk);
+    ASSERT_EQ(test.Start("b", kPage, 1, together), StoreCode::kOk);
+    EXPECT_EQ(test.Put("x", kPage), StoreCode::kNoAvailableHandle);  // b is being written.
+    ASSERT_EQ(test.End("b"), StoreCode::kOk);
+    ASSERT_EQ(test.Get("b"), StoreCode::kOk);
+    test.Advance(seconds(1));
+    EXPECT_EQ(test.Put("x", kPage), StoreCode::kNoAvailableHandle);  // b is leased.
+    test.Advance(seconds(10));
+    EXPECT_EQ(test.Put("x", kPage), StoreCode::kOk);
+    EXPECT_EQ(test.master.counters().evicted_objects, 2U);
+    EXPECT_FALSE(test.Exists("a"));
+    EXPECT_FALSE(test.Exists("b"));
+    EXPECT_TRUE(test.Exists("pinned"));
+    EXPECT_EQ(test.master.CheckInvariants(), "");
+  }
+}
+
+TEST(FullMaster, ASoftPinnedMemberStaysWhenItsGroupGoes) {
+  TestMaster test;
+  ASSERT_EQ(test.Mount(1, 3 * kPage), StoreCode::kOk);
+  ReplicateConfigView config{.group_ids = {"group"}};
+  ASSERT_EQ(test.Put("a", kPage, 1, config), StoreCode::kOk);
+  ASSERT_EQ(test.Put("b", kPage, 1, config), StoreCode::kOk);
+  config.soft_pin_action = SoftPinAction::kEnable;
+  ASSERT_EQ(test.Put("pinned", kPage, 1, config), StoreCode::kOk);
+  EXPECT_EQ(test.Put("x", 2 * kPage), StoreCode::kOk);
+  EXPECT_EQ(test.master.counters().evicted_objects, 2U);
+  EXPECT_EQ(test.Get("pinned"), StoreCode::kOk);
+}
+
+// What a new object hangs on goes before the put is refused.
+TEST(FullMaster, TheParentOfAPutGoesWhenNothingElseMay) {
+  for (const EvictionPolicyKind kind : {EvictionPolicyKind::kHdi, EvictionPolicyKind::kLru}) {
+    TestMaster test({}, nullptr, MakePolicy(kind, 1));
+    ASSERT_EQ(test.Mount(1, kPage), StoreCode::kOk);
+    ASSERT_EQ(test.Put("head", kPage), StoreCode::kOk);
+    BatchExistReply found;
+    test.master.Handle(BatchExistRequest{.caller = {.client = TestMaster::Client(1)},
+                                         .chain = {.chain_id = 100, .total = 2},
+                                         .keys = {"head", "tail"}},
+                       test.now(), found);
+    EXPECT_EQ(test.Put("tail", kPage), StoreCode::kNoAvailableHandle);
+    test.Advance(seconds(10));
+    EXPECT_EQ(test.Put("tail", kPage), StoreCode::kOk);
+    EXPECT_EQ(test.master.CheckInvariants(), "");
   }
 }
 

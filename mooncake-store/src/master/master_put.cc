@@ -321,65 +321,6 @@ bool Master::StartInFull(PutBatch& batch, std::size_t at) {
   }
 }
 
-bool Master::MakeRoom(const SegmentMask& where, std::uint64_t bytes, Slot keep, Instant now,
-                      std::optional<Instant>& earliest) {
-  if (next_pin_end_ns_.load(std::memory_order_relaxed) <= now.time_since_epoch().count()) {
-    EndPins(now);
-  }
-  ++counters_.evictions_attempted;
-  std::vector<Slot> victims;
-  for (const bool soft_pinned_too : {false, true}) {
-    if (soft_pinned_too && !options_.allow_evict_soft_pinned) {
-      break;
-    }
-    victims.clear();
-    const auto wait = hub_.Pick(
-        {.segments = &where, .bytes = bytes, .soft_pinned_too = soft_pinned_too, .keep = keep}, now,
-        victims);
-    if (wait && (!earliest || *wait < *earliest)) {
-      earliest = wait;
-    }
-    bool freed = false;
-    for (const Slot slot : victims) {
-      Shard& shard = ShardOfSlot(slot);
-      const MutexLock lock(shard.mutex());
-      if (const auto event = shard.DecideEvict(slot, now)) {
-        shard.Apply(*event);
-        shard.Flush();
-        freed = true;
-      } else if (const ObjectRecord* object = shard.At(slot)) {
-        // Leased since the policy heard of it, or being replaced: not to be picked again at once.
-        const Instant until = std::max(Instant(Duration(object->LeaseUntilNs())),
-                                       now + std::chrono::milliseconds(100));
-        hub_.OnLease({HashKey(object->tenant, object->key()), slot}, until);
-      }
-    }
-    if (freed) {
-      ++counters_.evictions_successful;
-      return true;
-    }
-    if (!victims.empty()) {
-      return true;  // Refused, and known to be now: asking again picks others.
-    }
-  }
-  return false;
-}
-
-FullHint Master::Fullness(Instant now, std::optional<Instant> earliest) const {
-  FullHint hint{.pinned_bytes = counters_.hard_pinned_bytes,
-                .in_flight_bytes = counters_.in_flight_bytes};
-  const std::uint64_t used = MeasureUsage().used_bytes;
-  const std::uint64_t others = hint.pinned_bytes + hint.in_flight_bytes;
-  hint.leased_bytes = used > others ? used - others : 0;
-  Instant next = std::min(earliest.value_or(Instant::max()), segments_.NextRested());
-  if (next != Instant::max()) {
-    const Duration wait = std::max(next - now, Duration(std::chrono::milliseconds(1)));
-    hint.retry_after_ms =
-        static_cast<std::uint64_t>(std::chrono::ceil<std::chrono::milliseconds>(wait).count());
-  }
-  return hint;
-}
-
 ChainEvent Master::ChainOf(const PutBatch& batch) {
   const ChainPosition& chain = batch.request.chain;
   return {.client = std::hash<Uuid>{}(batch.request.caller.client),

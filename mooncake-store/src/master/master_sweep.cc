@@ -140,12 +140,14 @@ std::string Master::CheckInvariants() {
   std::vector<std::vector<SpaceRange>> ranges(view->by_number.size());
   std::uint64_t objects = 0;
   std::uint64_t in_flight = 0;
+  std::size_t all = 0;
   std::vector<const ObjectRecord*> records;
   for (const auto& shard : shards_) {
     const MutexLock lock(shard->mutex());
     records.clear();
     shard->ForEachFrom(0, ~std::size_t{0},
                        [&](const ObjectRecord& object) { records.push_back(&object); });
+    all += records.size();
     for (const ObjectRecord* object : records) {
       (object->committed != 0 ? objects : in_flight) +=
           object->committed != 0 ? 1 : OccupiedBytes(*object);
@@ -183,7 +185,7 @@ std::string Master::CheckInvariants() {
     return fmt::format("{} objects counted as {}, {} bytes in flight counted as {}", objects,
                        counters_.objects.load(), in_flight, counters_.in_flight_bytes.load());
   }
-  return {};
+  return hub_.CheckInvariants(all);
 }
 
 }  // namespace mooncake::store

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "mooncake-common/src/base/clock.h"
-#include "mooncake-store/src/master/eviction/lru.h"
+#include "mooncake-store/src/master/eviction/policies.h"
 #include "mooncake-store/src/master/master.h"
 
 namespace mooncake::store {
@@ -16,7 +16,8 @@ namespace mooncake::store {
 class TestMaster {
  public:
   explicit TestMaster(MasterOptions options = {}, EventSink* sink = nullptr,
-                      std::unique_ptr<EvictionPolicy> policy = std::make_unique<LruPolicy>())
+                      std::unique_ptr<EvictionPolicy> policy = MakePolicy(EvictionPolicyKind::kHdi,
+                                                                          1))
       : master(options, std::move(policy), sink) {}
 
   static Uuid Client(std::uint64_t number) { return {number, number + 1000}; }

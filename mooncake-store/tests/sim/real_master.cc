@@ -3,13 +3,15 @@
 #include <type_traits>
 #include <variant>
 
-#include "mooncake-store/src/master/eviction/lru.h"
+#include "mooncake-store/src/master/eviction/checked_policy.h"
+#include "mooncake-store/src/master/eviction/policies.h"
 
 namespace mooncake::store {
 
-RealMaster::RealMaster(const MasterOptions& options, OnGone on_gone)
+RealMaster::RealMaster(const MasterOptions& options, EvictionPolicyKind policy, OnGone on_gone)
     : on_gone_(std::move(on_gone)),
-      master_(std::make_unique<Master>(options, std::make_unique<LruPolicy>(), this)) {}
+      master_(std::make_unique<Master>(
+          options, std::make_unique<CheckedPolicy>(MakePolicy(policy, options.seed)), this)) {}
 
 void RealMaster::Serve(const MasterCall& call, Instant now) {
   std::visit(

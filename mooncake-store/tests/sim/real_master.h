@@ -22,7 +22,7 @@ class RealMaster final : public MasterPort, public EventSink {
  public:
   using OnGone = std::function<void(const std::string& key, GoneWhy why)>;
 
-  RealMaster(const MasterOptions& options, OnGone on_gone);
+  RealMaster(const MasterOptions& options, EvictionPolicyKind policy, OnGone on_gone);
 
   void Serve(const MasterCall& call, Instant now) override;
   void Tick(Instant now) override;

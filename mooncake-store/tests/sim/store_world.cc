@@ -52,14 +52,17 @@ void StoreWorld::StartMaster() {
   options.view_version = ++master_lives_;
   options.seed += master_lives_;
   options.first_version = static_cast<std::uint64_t>(simulator_.Now().time_since_epoch().count());
-  master_ = std::make_unique<RealMaster>(options, [this](const std::string& key, GoneWhy why) {
+  const auto on_gone = [this](const std::string& key, GoneWhy why) {
     gone_[key] = simulator_.Now();
-    counts_.evictions += static_cast<std::uint64_t>(why == GoneWhy::kEvicted);
+    if (why == GoneWhy::kEvicted) {
+      ++counts_.evictions[static_cast<std::size_t>(plan_->policy)];
+    }
     counts_.lost_objects += static_cast<std::uint64_t>(why == GoneWhy::kSegmentLost);
     if (key.starts_with("keep") && (why == GoneWhy::kRemoved || why == GoneWhy::kReplaced)) {
       Break(fmt::format("the master dropped {} though nobody asked for it", key));
     }
-  });
+  };
+  master_ = std::make_unique<RealMaster>(options, plan_->policy, on_gone);
   master_started_ = simulator_.Now();
   network_.RunOn(master_process_, milliseconds(50), [this] { TickMaster(); });
 }

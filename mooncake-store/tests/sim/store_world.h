@@ -59,7 +59,7 @@ struct WorldCounts {
   std::uint64_t gets_failed = 0;
   std::uint64_t ranges = 0;
   std::uint64_t removes = 0;
-  std::uint64_t evictions = 0;
+  std::array<std::uint64_t, 2> evictions{};  // By EvictionPolicyKind.
   std::uint64_t lost_objects = 0;
   std::uint64_t remounts = 0;
   std::uint64_t client_crashes = 0;

@@ -36,6 +36,7 @@ struct StoreWorld::Plan {
   std::uint64_t segment_bytes = 0;
   std::uint64_t largest_value = 0;
   MasterOptions master;
+  EvictionPolicyKind policy = EvictionPolicyKind::kHdi;
   ClientOptions client;
   Duration busy{};  // Disturbances and workload last so long.
   Duration between_calls{};
@@ -58,6 +59,7 @@ struct StoreWorld::Plan {
     plan.master.put_release = plan.master.put_discard + seconds(4);
     plan.master.shard_count = 1U << rng.Uniform(4);
     plan.master.seed = rng.Next();
+    plan.policy = rng.Chance(1, 2) ? EvictionPolicyKind::kHdi : EvictionPolicyKind::kLru;
     plan.client.descriptor_cache = rng.Chance(3, 4);
     plan.client.descriptor_cache_entries = 512;
     plan.client.put_wait = rng.Chance(1, 2) ? milliseconds(100) : milliseconds(0);

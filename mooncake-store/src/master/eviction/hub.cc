@@ -1,5 +1,7 @@
 #include "mooncake-store/src/master/eviction/hub.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <limits>
 #include <ranges>
@@ -223,6 +225,18 @@ std::optional<Instant> EvictionHub::Pick(const PickRequest& request, Instant now
     return std::nullopt;
   }
   return Instant(Duration(guard.earliest_ns));
+}
+
+std::string EvictionHub::CheckInvariants(std::size_t objects) {
+  const MutexLock lock(policy_mutex_);
+  Drain();
+  std::size_t known = 0;
+  slots_.ForEach([&](Slot, const SlotState& state) { known += state.tag != 0 ? 1 : 0; });
+  if (known != objects || !early_gone_.empty()) {
+    return fmt::format("the eviction hub knows {} of {} objects, and {} that went too early", known,
+                       objects, early_gone_.size());
+  }
+  return policy_->CheckInvariants();
 }
 
 }  // namespace mooncake::store

@@ -16,6 +16,7 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <string>
 #include <unordered_set>
 #include <vector>
 
@@ -59,6 +60,11 @@ class EvictionHub {
   // Appends victims (see EvictionPolicy::Pick). Returns when the first of the objects that were
   // asked about, but may not go yet, will be free to; nothing if there was none.
   std::optional<Instant> Pick(const PickRequest& request, Instant now, std::vector<Slot>& out)
+      MC_EXCLUDES(ring_mutex_, policy_mutex_);
+
+  // Whether it knows just as many objects as there are, and what the policy says of itself: the
+  // first contradiction in words, else empty. Slow; for tests, when nothing else goes on.
+  [[nodiscard]] std::string CheckInvariants(std::size_t objects)
       MC_EXCLUDES(ring_mutex_, policy_mutex_);
 
  private:

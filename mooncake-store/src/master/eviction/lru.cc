@@ -181,12 +181,13 @@ void LruPolicy::Pick(const PickRequest& request, SlotGuard& guard, std::vector<S
     const std::size_t from = request.soft_pinned_too ? 2 : 0;
     for (std::size_t kind = from; kind < from + 2; ++kind) {
       if (lists_[segment][kind].oldest != kNil) {
-        cursors_.push_back({lists_[segment][kind].oldest, kind % 2 == 1});
+        cursors_.push_back({.next = lists_[segment][kind].oldest, .looked_up = kind % 2 == 1});
       }
     }
   }
   const std::size_t before = out.size();
   std::uint64_t freed = 0;
+  bool kept_may_go = false;
   while (freed < request.bytes) {
     Cursor* oldest = nullptr;
     for (Cursor& cursor : cursors_) {
@@ -202,11 +203,13 @@ void LruPolicy::Pick(const PickRequest& request, SlotGuard& guard, std::vector<S
     Node& first = nodes_.At(slot);
     const NodeId next = NodeAt(oldest->next).newer;
     if (first.picked == 0 && !guard.MayGo(slot)) {
-      // Nobody newer in a list of looked-up objects may go before this one.
-      oldest->next = oldest->looked_up ? kNil : next;
+      // Nobody newer in a list of looked-up objects may go before this one, unless it is bound by
+      // something else than its lease, as few are.
+      oldest->next = oldest->looked_up && ++oldest->bound == kMostBound ? kNil : next;
       continue;
     }
     oldest->next = next;
+    kept_may_go = kept_may_go || slot == request.keep;
     if (first.picked == 0 && slot != request.keep) {
       first.picked = 1;
       out.push_back(slot);
@@ -215,6 +218,9 @@ void LruPolicy::Pick(const PickRequest& request, SlotGuard& guard, std::vector<S
   }
   for (const Slot slot : out | std::views::drop(before)) {
     nodes_.At(slot).picked = 0;
+  }
+  if (out.size() == before && kept_may_go) {
+    out.push_back(request.keep);
   }
 }
 

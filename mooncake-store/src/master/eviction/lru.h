@@ -85,9 +85,11 @@ class LruPolicy final : public EvictionPolicy {
   std::unordered_map<Slot, std::vector<NodeId>> extras_of_;
   std::vector<SegmentLists> lists_;
   struct Cursor {
-    NodeId next;
-    bool looked_up;
+    NodeId next = kNil;
+    bool looked_up = false;
+    std::uint32_t bound = 0;  // Objects passed that may not go.
   };
+  static constexpr std::uint32_t kMostBound = 64;
   std::vector<Cursor> cursors_;  // Scratch of Pick().
 };
 

@@ -44,18 +44,23 @@ class NaiveLru {
                          Slot keep) {
     std::vector<Slot> out;
     std::uint64_t freed = 0;
+    bool kept_may_go = false;
     for (const Object& object : objects_) {
       std::uint64_t here = 0;
       for (const Placement& placement : object.placements) {
         here += mask.Has(placement.segment) ? std::uint64_t{placement.units} * 64 : 0;
       }
       if (freed < bytes && here > 0 && object.ready && object.leased_until <= now &&
-          object.slot != keep && object.pin == (soft ? PinClass::kSoft : PinClass::kNone)) {
+          object.pin == (soft ? PinClass::kSoft : PinClass::kNone)) {
+        if (object.slot == keep) {
+          kept_may_go = true;
+          continue;
+        }
         out.push_back(object.slot);
         freed += here;
       }
     }
-    return out;
+    return out.empty() && kept_may_go ? std::vector<Slot>{keep} : out;
   }
 
   std::list<Object> objects_;
@@ -183,7 +188,28 @@ TEST(LruPolicy, AStoreFullOfLeasedObjectsIsNotWalked) {
   std::vector<Slot> picked;
   policy.Pick({.segments = &mask, .bytes = 64}, guard, picked);
   EXPECT_TRUE(picked.empty());
-  EXPECT_LE(guard.asked, 2);
+  EXPECT_LE(guard.asked, 64);
+}
+
+// An object that is being replaced is bound without a lease, for as long as that takes.
+TEST(LruPolicy, WhatIsBoundBySomethingElseThanItsLeaseHidesNobody) {
+  LruPolicy policy;
+  NaiveLru twin;
+  const std::vector<Placement> here{{0, 1}};
+  std::vector<ChainKey> keys;
+  for (Slot slot = 0; slot < 10; ++slot) {
+    policy.OnPut({.slot = slot, .placements = here});
+    policy.OnReady(slot);
+    twin.objects_.push_back({slot, here, PinClass::kNone, true, slot == 3 ? 50U : 100U});
+    keys.push_back({.slot = slot});
+  }
+  policy.OnChain({.keys = keys});
+  SegmentMask mask;
+  mask.Add(0);
+  LeaseGuard guard(twin, 50);
+  std::vector<Slot> picked;
+  policy.Pick({.segments = &mask, .bytes = 640}, guard, picked);
+  EXPECT_EQ(picked, (std::vector<Slot>{3}));
 }
 
 TEST(LruPolicy, KeepsTheHeadOfAChainLongest) {

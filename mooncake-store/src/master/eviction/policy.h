@@ -15,6 +15,7 @@
 #include <cstdint>
 #include <functional>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "mooncake-store/src/protocol/replicas.h"
@@ -48,6 +49,14 @@ class SegmentMask {
       }
     }
     return true;
+  }
+  [[nodiscard]] bool Overlaps(const SegmentMask& other) const {
+    for (std::size_t i = 0; i < std::min(words_.size(), other.words_.size()); ++i) {
+      if ((words_[i] & other.words_[i]) != 0) {
+        return true;
+      }
+    }
+    return false;
   }
   [[nodiscard]] bool Empty() const {
     return std::ranges::all_of(words_, [](std::uint64_t word) { return word == 0; });
@@ -108,7 +117,7 @@ struct PickRequest {
   const SegmentMask* segments = nullptr;  // Where space is needed.
   std::uint64_t bytes = 0;                // How much.
   bool soft_pinned_too = false;           // Hard-pinned objects never go.
-  Slot keep = kNoSlot;                    // Not this one: the parent of what space is made for.
+  Slot keep = kNoSlot;  // The parent of what space is made for: goes only if nothing else may.
 };
 
 class EvictionPolicy {
@@ -134,8 +143,12 @@ class EvictionPolicy {
   virtual void OnGone(Slot slot) = 0;
 
   // Appends objects whose removal frees `bytes` on `segments`, best victim first; fewer when no
-  // more may go. Does not remove them: OnGone follows for those that were.
+  // more may go, and none only when none may, or none but soft-pinned ones that are not asked for.
+  // Does not remove them: OnGone follows for those that were.
   virtual void Pick(const PickRequest& request, SlotGuard& guard, std::vector<Slot>& out) = 0;
+
+  // The first contradiction in its own state, in words, else empty. Slow; for tests.
+  [[nodiscard]] virtual std::string CheckInvariants() { return {}; }
 };
 
 }  // namespace mooncake::store

@@ -48,7 +48,7 @@ bool PolicyReplay::MakeRoom(std::size_t blocks, Slot keep, std::int64_t now_ns) 
   policy_->Pick({.segments = &mask, .bytes = blocks * kBlockBytes, .keep = keep}, guard, victims_);
   for (const Slot slot : victims_) {
     Object& object = objects_[slot];
-    MC_CHECK(object.bound_until_ns <= now_ns && slot != keep);
+    MC_CHECK(object.bound_until_ns <= now_ns && (slot != keep || victims_.size() == 1));
     counts_.left_behind += static_cast<std::uint64_t>(object.children > 0);
     fingerprint_ = HashBlock(fingerprint_ ^ object.block);
     if (object.parent != kNoSlot) {
@@ -59,6 +59,16 @@ bool PolicyReplay::MakeRoom(std::size_t blocks, Slot keep, std::int64_t now_ns) 
     policy_->OnGone(slot);
   }
   return !victims_.empty();
+}
+
+void PolicyReplay::Read(std::uint64_t block, std::int64_t now_ns) {
+  const auto found = slot_of_.find(block);
+  const ChainKey key{.hash = HashBlock(block),
+                     .slot = found == slot_of_.end() ? kNoSlot : found->second};
+  if (key.slot != kNoSlot) {
+    objects_[key.slot].bound_until_ns = now_ns + options_.lease_ns;
+  }
+  policy_->OnChain({.chain_id = ++chain_id_, .total = 1, .keys = std::span(&key, 1)});
 }
 
 void PolicyReplay::Serve(std::span<const std::uint64_t> chain, std::int64_t now_ns) {
@@ -94,7 +104,7 @@ void PolicyReplay::Serve(std::span<const std::uint64_t> chain, std::int64_t now_
     if (keys_[index].slot != kNoSlot) {
       continue;
     }
-    const Slot parent = index == 0 ? kNoSlot : keys_[index - 1].slot;
+    Slot parent = index == 0 ? kNoSlot : keys_[index - 1].slot;
     ++counts_.puts;
     if (used() >= options_.capacity) {
       const auto ahead = static_cast<std::size_t>(options_.ahead * options_.capacity);
@@ -102,6 +112,7 @@ void PolicyReplay::Serve(std::span<const std::uint64_t> chain, std::int64_t now_
         counts_.refused += chain.size() - index;
         break;
       }
+      parent = index > 0 && slot_of_.contains(chain[index - 1]) ? parent : kNoSlot;
     }
     left -= static_cast<std::size_t>(left > 0);
     Slot slot = static_cast<Slot>(objects_.size());

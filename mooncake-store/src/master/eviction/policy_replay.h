@@ -29,6 +29,9 @@ class PolicyReplay {
   // What a serving engine does: looks the whole chain up and puts what is missing behind the hits.
   void Serve(std::span<const std::uint64_t> chain, std::int64_t now_ns = 0);
 
+  // A lookup of one block on its own.
+  void Read(std::uint64_t block, std::int64_t now_ns);
+
   struct Counts {
     std::uint64_t asked = 0;
     std::uint64_t prefix_hits = 0;  // Leading present blocks.

@@ -2,7 +2,7 @@
 // "policy_replay hdi,lru 1000,3000". Standard input is the trace: a line a request, its block
 // numbers in order. Prints a line for each policy and capacity: both, the share of blocks that were
 // prefix hits and that were present at all, puts refused, microseconds a block, and a number that
-// tells histories apart. benchmarks/policies is its front end.
+// tells histories apart. docs/design/eviction.md shows how to feed it.
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>

@@ -41,6 +41,9 @@ class SlotArray {
     return &chunks_[chunk].values[slot % kChunkSlots];
   }
 
+  // Above all slots with a value.
+  [[nodiscard]] std::size_t end() const { return chunks_.size() * kChunkSlots; }
+
   // For a slot that has a value.
   [[nodiscard]] T& At(Slot slot) { return chunks_[slot / kChunkSlots].values[slot % kChunkSlots]; }
 

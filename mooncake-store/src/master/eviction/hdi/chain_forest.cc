@@ -91,8 +91,22 @@ void ChainForest::Hang(Slot child, Node& node, Slot parent) {
   }
   Settle(parent, *above);
   ++above->at;
+  NoteInner(parent, *above);
   node.parent = parent;
   node.parent_life = life;
+}
+
+void ChainForest::NoteInner(Slot slot, Node& node) {
+  ForEachPlace(slot, node,
+               [&](SegmentNumber segment, std::uint32_t&) { ++inner_changes_[segment]; });
+}
+
+std::uint64_t ChainForest::InnerChanges(const SegmentMask& segments) const {
+  std::uint64_t changes = 0;
+  for (std::size_t segment = 0; segment < inner_changes_.size(); ++segment) {
+    changes += segments.Has(static_cast<SegmentNumber>(segment)) ? inner_changes_[segment] : 0;
+  }
+  return changes;
 }
 
 bool ChainForest::HasParent(const Node& node) const {
@@ -142,6 +156,7 @@ ChainForest::Node& ChainForest::Add(const PutEvent& event) {
   for (const Placement& placement : event.placements) {
     if (placement.segment >= lists_.size()) {
       lists_.resize(placement.segment + 1);
+      inner_changes_.resize(placement.segment + 1);
     }
   }
   Node& node = nodes_.Add(event.slot);
@@ -176,6 +191,7 @@ void ChainForest::SetReady(Slot slot) {
   Node& node = nodes_.At(slot);
   if (node.ready == 0) {
     node.ready = 1;
+    NoteInner(slot, node);
     if (MayBeListed(node)) {
       List(slot, node);
     }
@@ -191,6 +207,7 @@ void ChainForest::SetPin(Slot slot, PinClass pin) {
     Unlist(slot, node);
   }
   node.pin = static_cast<std::uint32_t>(pin);
+  NoteInner(slot, node);
   if (pin == PinClass::kHard) {
     Settle(slot, node);
   } else if (MayBeListed(node)) {

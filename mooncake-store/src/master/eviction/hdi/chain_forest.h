@@ -5,6 +5,9 @@
 // random. An end that was found leased rests off the lists until its lease is over, so that a store
 // full of leased objects is not searched again and again.
 //
+// The others, inner objects, are in no list. They have to be searched when all ends are bound: one
+// that may go can have a child that is leased, being written or pinned.
+//
 // Orphans. An object may be removed, or lost with its segment, while others hang on it. They keep
 // naming its slot, and the slot may meanwhile belong to another object. So a slot that left orphans
 // counts its lives, and a child says in which life its parent was.
@@ -86,6 +89,17 @@ class ChainForest {
     return BytesOn(slot, segments) > 0;
   }
 
+  // ---- Inner objects: ready, not hard-pinned, and others hang on them ----
+
+  // Calls visit(slot, node) for at most `steps` slots, in a circle that begins behind where the
+  // last search ended, until it returns true. Returns that slot, else kNoSlot; takes what it did
+  // from `steps`.
+  template <typename Visit>
+  Slot SearchInner(std::size_t& steps, Visit visit);
+  [[nodiscard]] std::size_t slots() const { return nodes_.end(); }
+  // Grows when an object on one of the segments may have become an inner one.
+  [[nodiscard]] std::uint64_t InnerChanges(const SegmentMask& segments) const;
+
   // A listed end that may not go before `until_ns`.
   void Rest(Slot slot, std::int64_t until_ns);
   // Lists the resting ends for which until(slot) is not above now_ns. Returns the first of the
@@ -137,6 +151,11 @@ class ChainForest {
   // Returns the parent if that has become an end.
   Slot LetGo(Node& node);
   void PushResting(Resting resting);
+  [[nodiscard]] static bool IsInner(const Node& node) {
+    return node.listing() == State::kUnlisted && node.at > 0 && node.ready != 0 &&
+           node.pin != static_cast<std::uint32_t>(PinClass::kHard);
+  }
+  void NoteInner(Slot slot, Node& node);
 
   SlotArray<Node> nodes_;
   std::size_t size_ = 0;
@@ -145,7 +164,22 @@ class ChainForest {
   std::unordered_map<Slot, Lives> lives_;
   std::vector<Resting> resting_;  // A heap; those not resting any more are left in it for a while.
   std::size_t resting_count_ = 0;
+  std::vector<std::uint64_t> inner_changes_;  // By segment.
+  Slot hand_ = 0;                             // Of SearchInner().
 };
+
+template <typename Visit>
+Slot ChainForest::SearchInner(std::size_t& steps, Visit visit) {
+  for (; steps > 0; --steps) {
+    hand_ = hand_ + 1 < nodes_.end() ? hand_ + 1 : 0;
+    Node* node = Find(hand_);
+    if (node != nullptr && IsInner(*node) && visit(hand_, *node)) {
+      --steps;
+      return hand_;
+    }
+  }
+  return kNoSlot;
+}
 
 template <typename Until>
 Slot ChainForest::WakeRested(std::int64_t now_ns, Until until) {

@@ -190,9 +190,13 @@ void HdiPolicy::OnPut(const PutEvent& event) {
   if (event.placements.empty() || event.slot == kNoSlot) {
     return;
   }
+  const std::optional<Reuse> looked_up = misses_.Take(event.hash);
+  if (!looked_up) {
+    tick_ = static_cast<std::uint32_t>(++blocks_seen_ / kBlocksPerTick);
+  }
   ChainForest::Node& node = forest_.Add(event);
   node.last = tick_;
-  node.reuse = misses_.Take(event.hash).value_or(Reuse{});
+  node.reuse = looked_up.value_or(Reuse{});
 }
 
 void HdiPolicy::OnReady(Slot slot) {

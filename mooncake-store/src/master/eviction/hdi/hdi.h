@@ -40,8 +40,9 @@ class HdiPolicy final : public EvictionPolicy {
   void OnGone(Slot slot) override;
   void Pick(const PickRequest& request, SlotGuard& guard, std::vector<Slot>& out) override;
 
+  [[nodiscard]] std::string CheckInvariants() override { return forest_.CheckInvariants(); }
+
   // For tests.
-  [[nodiscard]] std::string CheckInvariants() { return forest_.CheckInvariants(); }
   [[nodiscard]] std::size_t ghost_count() const { return ghosts_.size(); }
 
  private:
@@ -98,6 +99,10 @@ class HdiPolicy final : public EvictionPolicy {
   // An end elsewhere on which an object hangs that could go where space is needed.
   [[nodiscard]] Slot Dig(PickState& pick);
   [[nodiscard]] std::uint32_t StepsToWanted(PickState& pick, Slot slot);
+  // An inner object where space is needed, when all ends are bound.
+  [[nodiscard]] Slot ChooseInner(PickState& pick);
+  // Whether what is to be kept may go.
+  [[nodiscard]] bool KeptMayGo(PickState& pick);
 
   static constexpr std::size_t kGhosts = 16384;
   static constexpr std::size_t kOpenChains = 16;
@@ -116,6 +121,16 @@ class HdiPolicy final : public EvictionPolicy {
   // Candidates of picks on one segment, and of those on several (kNoSegment).
   std::unordered_map<SegmentNumber, std::vector<Candidate>> pools_;
   static constexpr SegmentNumber kSeveral = 0xffffffff;
+
+  // That no inner object on these segments may go, as long as they do not change.
+  struct InnerBound {
+    SegmentMask segments;
+    std::size_t kinds = 0;
+    std::uint64_t changes = 0;
+    Slot first = kNoSlot;       // The one that may go first,
+    std::int64_t until_ns = 0;  // and when.
+  };
+  InnerBound inner_bound_;
 
   std::vector<Seen> seen_;                      // Scratch of OnChain().
   std::vector<Candidate> candidates_;           // Scratch of Pick(), as is the rest.

@@ -1,5 +1,6 @@
 // The choice of victims.
 #include <algorithm>
+#include <limits>
 #include <ranges>
 
 #include "mooncake-store/src/master/eviction/hdi/hdi.h"
@@ -12,15 +13,18 @@ constexpr std::uint32_t kOutOfReach = 0xffffffff;
 constexpr std::uint32_t kLongestDig = 4096;  // Objects that hang on each other.
 constexpr int kDigsDrawn = 16;
 constexpr int kMostDigs = 1024;  // A pick.
+constexpr std::uint32_t kMostDigSteps = 65536;
 
 }  // namespace
 
 struct HdiPolicy::PickState {
   const PickRequest& request;
   SlotGuard& guard;
-  std::size_t kinds = 1;                   // Of ChainForest's lists.
-  std::array<std::size_t, 2> ends{};       // In sources_, when they were found.
-  std::vector<Candidate>* pool = nullptr;  // Where candidates come from and go to.
+  std::size_t kinds = 1;                    // Of ChainForest's lists.
+  std::array<std::size_t, 2> ends{};        // In sources_, when they were found.
+  std::vector<Candidate>* pool = nullptr;   // Where candidates come from and go to.
+  std::uint32_t dig_steps = kMostDigSteps;  // Left for looking for what hangs on what.
+  std::size_t inner_steps = 0;              // Left for searching inner objects.
 };
 
 void HdiPolicy::FindSources(PickState& pick, bool everywhere) {
@@ -165,7 +169,11 @@ Slot HdiPolicy::Choose(PickState& pick) {
 
 std::uint32_t HdiPolicy::StepsToWanted(PickState& pick, Slot slot) {
   const ChainForest::Node* node = &forest_.At(slot);
-  for (std::uint32_t steps = 1; steps < kLongestDig && forest_.HasParent(*node); ++steps) {
+  for (std::uint32_t steps = 1; steps < kLongestDig; ++steps) {
+    pick.dig_steps -= static_cast<std::uint32_t>(pick.dig_steps > 0);
+    if (!forest_.HasParent(*node)) {
+      break;
+    }
     const Slot above = node->parent;
     node = &forest_.At(above);
     if (above == pick.request.keep || node->pin >= pick.kinds ||
@@ -199,11 +207,62 @@ Slot HdiPolicy::Dig(PickState& pick) {
   if (best != kNoSlot) {
     return best;
   }
-  return Search(pick, true, [&](Slot slot) { return StepsToWanted(pick, slot) != kOutOfReach; });
+  const Slot found = Search(pick, true, [&](Slot slot) {
+    return pick.dig_steps == 0 || StepsToWanted(pick, slot) != kOutOfReach;
+  });
+  return pick.dig_steps == 0 ? kNoSlot : found;
+}
+
+Slot HdiPolicy::ChooseInner(PickState& pick) {
+  const SegmentMask& segments = *pick.request.segments;
+  const std::uint64_t changes = forest_.InnerChanges(segments);
+  const bool known = inner_bound_.kinds == pick.kinds && inner_bound_.changes == changes &&
+                     inner_bound_.segments.HasAll(segments) &&
+                     segments.HasAll(inner_bound_.segments);
+  if (known && inner_bound_.until_ns > pick.guard.now_ns()) {
+    if (forest_.Find(inner_bound_.first) != nullptr) {
+      (void)pick.guard.MayGo(inner_bound_.first);  // The guard notes when something may go.
+    }
+    return kNoSlot;
+  }
+  bool all_bound = pick.inner_steps == forest_.slots();  // Of what this search sees: all.
+  InnerBound bound{.segments = segments,
+                   .kinds = pick.kinds,
+                   .changes = changes,
+                   .until_ns = std::numeric_limits<std::int64_t>::max()};
+  const Slot found = forest_.SearchInner(pick.inner_steps, [&](Slot slot,
+                                                               const ChainForest::Node& node) {
+    if (node.pin >= pick.kinds || !forest_.LiesOn(slot, segments)) {
+      return false;
+    }
+    if (pick.guard.MayGo(slot)) {
+      all_bound = false;
+      return slot != pick.request.keep;
+    }
+    if (const std::int64_t until_ns = pick.guard.BoundUntilNs(slot); until_ns < bound.until_ns) {
+      bound.until_ns = until_ns;
+      bound.first = slot;
+    }
+    return false;
+  });
+  if (all_bound) {
+    inner_bound_ = bound;
+  }
+  return found;
+}
+
+bool HdiPolicy::KeptMayGo(PickState& pick) {
+  const Slot slot = pick.request.keep;
+  const ChainForest::Node* node = forest_.Find(slot);
+  return node != nullptr && node->ready != 0 && node->pin < pick.kinds &&
+         forest_.LiesOn(slot, *pick.request.segments) && pick.guard.MayGo(slot);
 }
 
 void HdiPolicy::Pick(const PickRequest& request, SlotGuard& guard, std::vector<Slot>& out) {
-  PickState pick{.request = request, .guard = guard, .kinds = request.soft_pinned_too ? 2U : 1U};
+  PickState pick{.request = request,
+                 .guard = guard,
+                 .kinds = request.soft_pinned_too ? 2U : 1U,
+                 .inner_steps = forest_.slots()};
   Begin(pick);
   const std::size_t before = out.size();
   std::uint64_t freed = 0;
@@ -228,6 +287,21 @@ void HdiPolicy::Pick(const PickRequest& request, SlotGuard& guard, std::vector<S
   // What was chosen goes only when the shards drop it; some may have been leased meanwhile.
   for (const Slot slot : out | std::views::drop(before) | std::views::reverse) {
     forest_.Undo(slot);
+  }
+  if (out.size() > before) {
+    return;
+  }
+  // All ends are bound. A hole in a chain is better than to refuse a write.
+  while (freed < request.bytes) {
+    const Slot victim = ChooseInner(pick);
+    if (victim == kNoSlot) {
+      break;
+    }
+    out.push_back(victim);
+    freed += forest_.BytesOn(victim, *request.segments);
+  }
+  if (out.size() == before && KeptMayGo(pick)) {
+    out.push_back(request.keep);
   }
 }
 
