@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "mooncake-store/src/master/eviction/lru.h"
+#include "mooncake-store/src/master/eviction/policies.h"
 #include "mooncake-store/src/master/master.h"
 
 namespace mooncake::store {
@@ -42,7 +42,7 @@ std::uint64_t ResidentBytes() {
 class Fixture {
  public:
   explicit Fixture(std::uint64_t segment_bytes)
-      : master_({}, std::make_unique<LruPolicy>()), client_{1, 2} {
+      : master_({}, MakePolicy(EvictionPolicyKind::kHdi, 1)), client_{1, 2} {
     MountSegmentReply mounted;
     master_.Handle(
         MountSegmentRequest{
@@ -124,7 +124,7 @@ BENCHMARK(BatchExist)->Arg(kBatch)->Arg(kBatch * 1024);
 // owners say nothing, too?
 void ExistWhileSegmentsAreReported(benchmark::State& state) {
   constexpr std::uint64_t kSegments = 1024;
-  Master master({}, std::make_unique<LruPolicy>());
+  Master master({}, MakePolicy(EvictionPolicyKind::kHdi, 1));
   Instant now{};
   std::vector<SegmentIdentity> segments;
   for (std::uint64_t number = 0; number < kSegments; ++number) {

@@ -54,6 +54,9 @@ DEFINE_bool(allow_evict_soft_pinned_objects, true,
             "Evict soft-pinned objects when nothing else may go");
 DEFINE_double(eviction_ratio, 0.05,
               "Share of all memory, 0 to 1: the most that one eviction frees beyond its need");
+DEFINE_string(eviction_policy, "hdi",
+              "Who is evicted: hdi, which learns what returns and when, and drops chains of keys "
+              "from their ends; or lru, the least recently used");
 DEFINE_double(eviction_high_watermark_ratio, 0.90,
               "Share of memory in use, 0 to 1, from which eviction starts");
 DEFINE_string(allocation_strategy, "random",

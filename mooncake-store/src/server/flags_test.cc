@@ -35,6 +35,7 @@ TEST(Flags, HaveDefaultsThatTheTableAllows) {
   EXPECT_EQ(options->master.put_release, published.put_release);
   EXPECT_EQ(options->master.eviction_ratio, published.eviction_ratio);
   EXPECT_TRUE(options->master.allow_evict_soft_pinned);
+  EXPECT_EQ(options->eviction_policy, EvictionPolicyKind::kHdi);
 }
 
 // docs/operations.md names the flags that matter by purpose; the full list is generated.

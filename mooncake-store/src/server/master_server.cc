@@ -12,7 +12,7 @@
 #include "mooncake-common/src/base/wall_clock.h"
 #include "mooncake-common/src/net/http/server.h"
 #include "mooncake-common/src/net/rpc/server.h"
-#include "mooncake-store/src/master/eviction/lru.h"
+#include "mooncake-store/src/master/eviction/policies.h"
 #include "mooncake-store/src/master/master.h"
 #include "mooncake-store/src/server/admin_http.h"
 #include "mooncake-store/src/server/metadata_cleanup.h"
@@ -78,7 +78,8 @@ Result<void> Explain(Result<void> started, std::string_view what, std::string_vi
 struct MasterServer::Parts {
   Parts(const ServerOptions& options, std::string rpc_host, const Clock& clock)
       : cleanup(metadata, EnvText("MC_METADATA_CLUSTER_ID")),
-        master(OfThisLife(options.master), std::make_unique<LruPolicy>(),
+        master(OfThisLife(options.master),
+               MakePolicy(options.eviction_policy, Rng::FromOs().Next()),
                options.clean_metadata ? &cleanup : nullptr),
         rpc({.host = std::move(rpc_host),
              .port = options.rpc_port,

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "mooncake-store/src/master/eviction/policies.h"
+
 namespace mooncake::store {
 
 namespace {
@@ -55,6 +57,8 @@ Result<ServerOptions> ServerOptionsFrom(const Settings& settings, std::size_t co
                     "put_start_release_timeout_sec", master.put_release));
   master.allow_evict_soft_pinned = settings.Flag("allow_evict_soft_pinned_objects");
   master.eviction_ratio = settings.Number("eviction_ratio");
+  options.eviction_policy =
+      EvictionPolicyFrom(settings.Text("eviction_policy")).value_or(options.eviction_policy);
   master.allocation_strategy = StrategyFrom(settings.Text("allocation_strategy"));
 
   options.rpc_host = settings.Text("rpc_address");

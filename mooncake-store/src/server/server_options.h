@@ -15,6 +15,7 @@ namespace mooncake::store {
 
 struct ServerOptions {
   MasterOptions master;  // Seed and versions are set when the server starts.
+  EvictionPolicyKind eviction_policy = EvictionPolicyKind::kHdi;
 
   std::string rpc_host = "0.0.0.0";
   std::string rpc_interface;  // A network interface; its address wins over rpc_host. Empty = none.

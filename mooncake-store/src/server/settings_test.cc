@@ -96,6 +96,7 @@ TEST(Settings, RefuseWhatIsNotAllowedInWords) {
       {"default_kv_lease_ttl", "-5", "a duration"},
       {"memory_allocator", "malloc", "one of offset|cachelib"},
       {"allocation_strategy", "Random", "one of random|"},
+      {"eviction_policy", "fifo", "one of hdi|lru"},
       {"dynamic_replication_mode", "", "one of off|observe|enforce"},
       {"offloading_queue_limit", "100000001", "from 1 to 100000000"},
   };
@@ -160,9 +161,12 @@ TEST(ServerOptions, TakeOverWhatTheMasterDecidesBy) {
   Give(flags, "allow_evict_soft_pinned_objects", "true");
   Give(flags, "eviction_ratio", "0.25");
   Give(flags, "allocation_strategy", "free_ratio_first");
+  Give(flags, "eviction_policy", "lru");
   const auto settings = Settings::Merge(flags, Config(), "");
   ASSERT_TRUE(settings);
-  const MasterOptions master = ServerOptionsFrom(*settings, 1).value().master;
+  const ServerOptions options = ServerOptionsFrom(*settings, 1).value();
+  EXPECT_EQ(options.eviction_policy, EvictionPolicyKind::kLru);
+  const MasterOptions& master = options.master;
   EXPECT_EQ(master.lease_ttl, std::chrono::milliseconds(200));
   EXPECT_EQ(master.soft_pin_ttl, std::chrono::minutes(1));
   EXPECT_EQ(master.max_soft_pin_ttl, std::chrono::minutes(2));
