@@ -82,6 +82,38 @@ TEST(FullMaster, SoftPinnedObjectsGoLastAndOnlyUntilTheirTime) {
   }
 }
 
+// More ends at one time than is ended under one lock.
+TEST(FullMaster, WhatEndsAtOneTimeIsFreeAtThatTimeHoweverMuch) {
+  constexpr int kObjects = 3000;
+  TestMaster test({.put_release = seconds(20)});
+  ASSERT_EQ(test.Mount(1, kObjects * kPage), StoreCode::kOk);
+  const auto key = [](int number) { return "key" + std::to_string(number); };
+
+  const ReplicateConfigView pin{.soft_pin_action = SoftPinAction::kEnable, .soft_pin_ttl_ms = 1000};
+  for (int number = 0; number < kObjects; ++number) {
+    ASSERT_EQ(test.Put(key(number), kPage, 1, pin), StoreCode::kOk);
+  }
+  test.Advance(seconds(1));
+  ASSERT_EQ(test.Put("more", kPage), StoreCode::kOk);
+  EXPECT_EQ(test.master.counters().soft_pinned_objects, 0U);
+
+  for (int number = 0; number < kObjects; ++number) {
+    (void)test.Get(key(number));  // Leased, but for the one that made room.
+  }
+  EXPECT_EQ(test.RemoveAll(/*force=*/true), std::uint64_t{kObjects});
+  EXPECT_GT(test.master.counters().resting_bytes, 0U);
+  test.Advance(seconds(10));
+  for (int number = 0; number < kObjects; ++number) {
+    ASSERT_EQ(test.Start(key(number), kPage), StoreCode::kOk);
+  }
+  EXPECT_EQ(test.master.counters().resting_bytes, 0U);
+
+  test.Advance(seconds(20));
+  test.Tick();
+  EXPECT_EQ(test.master.counters().in_flight_bytes, 0U);
+  EXPECT_EQ(test.master.CheckInvariants(), "");
+}
+
 TEST(FullMaster, EvictsWhereSpaceIsNeeded) {
   TestMaster test({}, nullptr, std::make_unique<LruPolicy>());
   ASSERT_EQ(test.Mount(1, 4 * kPage), StoreCode::kOk);

@@ -6,6 +6,13 @@
 
 namespace mooncake::store {
 
+namespace {
+
+// A shard is held for so many objects at a time, so that others get in between.
+constexpr std::size_t kPerLock = 64;
+
+}  // namespace
+
 void Master::Handle(const PingRequest& request, Instant now, PingReply& reply) {
   NoteBegin(now);
   CountCaller(request.caller);
@@ -143,8 +150,6 @@ void Master::DropLostClients(Instant now) {
 }
 
 std::size_t Master::DropSegments(Instant now, std::size_t budget) {
-  // A shard is held for so many objects at a time, so that others get in between.
-  constexpr std::size_t kPerLock = 64;
   for (const auto& [identity, changes] : segments_.Unmounting()) {
     for (const auto& shard : shards_) {
       bool more = true;
@@ -175,16 +180,19 @@ std::size_t Master::DropSegments(Instant now, std::size_t budget) {
 
 std::size_t Master::EndTimeouts(Instant now, std::size_t budget) {
   for (const auto& shard : shards_) {
-    const MutexLock lock(shard->mutex());
-    while (budget > 0) {
-      const auto event = shard->DecideTimeout(now);
-      if (!event) {
-        break;
+    bool more = true;
+    while (more && budget > 0) {
+      const MutexLock lock(shard->mutex());
+      for (std::size_t count = 0; more && budget > 0 && count < kPerLock; ++count) {
+        const auto event = shard->DecideTimeout(now);
+        more = event.has_value();
+        if (more) {
+          shard->Apply(*event);
+          --budget;
+        }
       }
-      shard->Apply(*event);
-      --budget;
+      shard->Flush();
     }
-    shard->Flush();
   }
   return budget;
 }
@@ -192,10 +200,10 @@ std::size_t Master::EndTimeouts(Instant now, std::size_t budget) {
 void Master::EndPins(Instant now) {
   next_pin_end_ns_ = Instant::max().time_since_epoch().count();
   for (const auto& shard : shards_) {
-    Instant next;
-    {
+    Instant next = now;
+    while (next <= now) {
       const MutexLock lock(shard->mutex());
-      while (shard->NextPinEnd() <= now) {
+      for (std::size_t count = 0; shard->NextPinEnd() <= now && count < kPerLock; ++count) {
         shard->Apply(*shard->DecideTimeout(now));
       }
       shard->Flush();

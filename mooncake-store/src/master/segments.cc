@@ -203,9 +203,18 @@ void SegmentTable::Release(std::span<const PlacedExtent> extents, Instant until,
 }
 
 void SegmentTable::ApplyRested(Instant now) {
+  while (!FreeSomeRested(now)) {
+  }
+}
+
+bool SegmentTable::FreeSomeRested(Instant now) {
+  constexpr int kPerLock = 64;
   const MutexLock table_lock(mutex_);
   const MutexLock lock(resting_mutex_);
-  while (!resting_.empty() && resting_.front().until <= now) {
+  const auto due = [&]() MC_REQUIRES(resting_mutex_) {
+    return !resting_.empty() && resting_.front().until <= now;
+  };
+  for (int count = 0; due() && count < kPerLock; ++count) {
     std::ranges::pop_heap(resting_, std::greater{});
     const Resting rested = resting_.back();
     resting_.pop_back();
@@ -219,6 +228,7 @@ void SegmentTable::ApplyRested(Instant now) {
   }
   next_rested_ns_.store(resting_.empty() ? std::numeric_limits<std::int64_t>::max()
                                          : resting_.front().until.time_since_epoch().count());
+  return !due();
 }
 
 void SegmentTable::AppendResting(std::vector<std::vector<SpaceRange>>& by_number) const {

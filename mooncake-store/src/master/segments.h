@@ -109,7 +109,7 @@ class SegmentTable {
   [[nodiscard]] Instant NextRested() const {
     return Instant(Duration(next_rested_ns_.load(std::memory_order_relaxed)));
   }
-  // Frees those whose time has come.
+  // Frees those whose time has come; others get at the table and at what rests in between.
   void ApplyRested(Instant now);
 
   // Adds the ranges that rest, by segment number, to what has that many entries.
@@ -126,6 +126,8 @@ class SegmentTable {
     bool operator>(const Resting& other) const { return until > other.until; }
   };
 
+  // True when none is left whose time has come.
+  [[nodiscard]] bool FreeSomeRested(Instant now);
   [[nodiscard]] SegmentNumber FreeNumber() const MC_REQUIRES(mutex_);
   void Changed() MC_REQUIRES(mutex_);
 
