@@ -232,6 +232,7 @@ void Batch::AppendTasks(std::span<const TransferRequest> requests) {
       segment = request.segment;
       known = true;
       local = targets_[target]->view->needs_registration() ? AddressRange{} : kEverything;
+      targets_[target]->given_up = 0;
     }
     const auto address = reinterpret_cast<std::uint64_t>(request.local);
     const bool empty = request.length_bytes == 0;

@@ -91,14 +91,15 @@ class Batch final : public SliceSink {
  private:
   struct EngineSlice : Slice {
     std::uint32_t task = 0;
-    std::uint32_t reasons = 0;    // Chain of its failed attempts.
-    std::uint32_t failed_on = 0;  // Bits of the view's paths.
-    std::uint16_t use = 0;        // While posted.
-    std::uint16_t attempts = 0;   // Failed so far.
-    bool registered = false;      // Its local memory is.
-    bool refused = false;         // The peer refused it once already.
-    Instant posted{};             // When its time is taken.
-    Instant retry{};              // While delayed.
+    std::uint32_t reasons = 0;      // Chain of its failed attempts.
+    std::uint32_t failed_on = 0;    // Bits of the view's paths.
+    std::uint16_t use = 0;          // While posted.
+    std::uint16_t attempts = 0;     // Failed so far.
+    std::uint32_t done_before = 0;  // The target's count at its first failure.
+    bool registered = false;        // Its local memory is.
+    bool refused = false;           // The peer refused it once already.
+    Instant posted{};               // When its time is taken.
+    Instant retry{};                // While delayed.
   };
 
   struct Task {
@@ -133,6 +134,9 @@ class Batch final : public SliceSink {
     SliceList ready;         // Cut, not posted.
     std::uint32_t full = 0;  // Bits of paths that took nothing more in this pump.
     bool moved = false;      // The view changed after tasks were checked against the older one.
+    std::uint32_t done = 0;  // Slices moved; wraps around.
+    // Why nothing that was submitted so far is tried any more, of the chains; 0 = it is.
+    std::uint32_t given_up = 0;
   };
 
   // Slices of ours on one path. Holds the view, also when the target has a newer one by now.
@@ -167,7 +171,7 @@ class Batch final : public SliceSink {
 
   void Pump() MC_REQUIRES(mutex_);
   void Cut() MC_REQUIRES(mutex_);
-  [[nodiscard]] bool PostReady(Target& target) MC_REQUIRES(mutex_);
+  [[nodiscard]] bool PostReady(std::uint16_t index) MC_REQUIRES(mutex_);
   [[nodiscard]] std::size_t GatherRun(Target& target, std::span<Slice*> run, Path*& path)
       MC_REQUIRES(mutex_);
   void WaitForRoom(Path& path) MC_REQUIRES(mutex_);
@@ -196,6 +200,10 @@ class Batch final : public SliceSink {
   void Sleep(Instant now, std::optional<Instant> deadline) MC_REQUIRES(mutex_);
   void Poll() MC_REQUIRES(mutex_);
   [[nodiscard]] Error ErrorOf(std::uint32_t task) const MC_REQUIRES(mutex_);
+  // A slice has spent its attempts while no other got through to its target: for those that wait
+  // it would be the same, only later, window after window.
+  void GiveUp(std::uint16_t target, std::uint32_t chain) MC_REQUIRES(mutex_);
+  void LoseUnpostedOf(std::uint16_t target, std::uint32_t chain) MC_REQUIRES(mutex_);
   // Everything that no transport has: uncut, ready and delayed.
   void LoseUnposted(std::uint32_t chain) MC_REQUIRES(mutex_);
   // All tasks are terminal: tells who waits.

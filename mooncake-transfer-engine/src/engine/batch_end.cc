@@ -141,6 +141,7 @@ void Batch::OnDone(std::span<Slice* const> slices) noexcept {
           use.view->OnDone(*use.path, slice->length_bytes, slice->posted, now);
         }
         task.done_bytes += slice->length_bytes;
+        ++targets_[task.target]->done;
         --task.slices;
         FreeSlice(slice);
         MaybeFinish(index);
@@ -208,21 +209,77 @@ void Batch::OnFailed(std::span<Slice* const> slices, const Error& why) noexcept 
 }
 
 void Batch::Delay(EngineSlice& slice, const PeerView& view, const Error& why) {
+  const std::uint16_t index = tasks_[slice.task].target;
+  Target& target = *targets_[index];
+  if (slice.attempts == 0) {
+    slice.done_before = target.done;
+  }
   slice.reasons = reasons_.Add(slice.reasons, uses_[slice.use].path->traits.name, why);
   ++slice.attempts;
-  const std::uint32_t all = (1U << view.paths().size()) - 1;
-  const std::uint32_t usable = slice.registered ? all : all & ~view.registered_only();
-  const bool failed_everywhere = (usable & ~slice.failed_on) == 0;
-  const bool spent = slice.attempts >= context_.attempt_budget || !WorthRetrying(why.code) ||
-                     // A peer that stood still for our whole limit gets no second one.
-                     (aborting_ && failed_everywhere) ||
-                     (Refused(why.code) && std::exchange(slice.refused, true));
   if (cancel_chain_ != 0) {
     LoseSlice(&slice, cancel_chain_);
-  } else if (spent || tasks_[slice.task].lost) {
-    LoseSlice(&slice, slice.reasons);
-  } else {
+    return;
+  }
+  const std::uint32_t all = (1U << view.paths().size()) - 1;
+  const std::uint32_t usable = slice.registered ? all : all & ~view.registered_only();
+  // A peer that stood still for our whole limit gets no second one.
+  const bool stalled = aborting_ && (usable & ~slice.failed_on) == 0;
+  const bool spent = slice.attempts >= context_.attempt_budget;
+  const bool hopeless =
+      !WorthRetrying(why.code) || (Refused(why.code) && std::exchange(slice.refused, true));
+  if (!stalled && !spent && !hopeless && target.given_up == 0 && !tasks_[slice.task].lost) {
     delayed_.PushBack(&slice);
+    return;
+  }
+  // Says something of the others if it had time to see one move, and no path that it could not use.
+  const bool nobody_got_through = !hopeless && (stalled || (spent && slice.attempts > 1)) &&
+                                  usable == all && slice.done_before == target.done;
+  const std::uint32_t chain = slice.reasons;
+  LoseSlice(&slice, chain);
+  if (nobody_got_through && target.given_up == 0) {
+    GiveUp(index, chain);
+  }
+}
+
+void Batch::GiveUp(std::uint16_t index, std::uint32_t chain) {
+  Target& target = *targets_[index];
+  target.given_up = chain;
+  const std::size_t open_before = open_tasks_;
+  LoseUnpostedOf(index, chain);
+  MC_LOG_WARNING("segment {}: {} transfers of a batch fail at once, for none gets through: {}",
+                 target.segment->name(), open_before - open_tasks_, reasons_.Text(chain));
+}
+
+void Batch::LoseUnpostedOf(std::uint16_t index, std::uint32_t chain) {
+  Target& target = *targets_[index];
+  SliceList waiting = std::exchange(delayed_, {});
+  while (!waiting.empty()) {
+    auto* slice = static_cast<EngineSlice*>(waiting.PopFront());
+    if (tasks_[slice->task].target == index) {
+      LoseSlice(slice, chain);
+    } else {
+      delayed_.PushBack(slice);
+    }
+  }
+  while (!target.ready.empty()) {
+    --ready_;
+    LoseSlice(static_cast<EngineSlice*>(target.ready.PopFront()), chain);
+  }
+  for (std::size_t i = cursor_task_; i < tasks_.size(); ++i) {
+    Task& task = tasks_[i];
+    if (task.target != index || task.cut) {
+      continue;
+    }
+    task.cut = true;
+    if (!task.lost) {
+      task.lost = true;
+      task.reasons = chain;
+    }
+    if (i == cursor_task_) {
+      ++cursor_task_;
+      cursor_offset_ = 0;
+    }
+    MaybeFinish(static_cast<std::uint32_t>(i));
   }
 }
 

@@ -159,7 +159,8 @@ std::size_t Batch::GatherRun(Target& target, std::span<Slice*> run, Path*& path)
   return count;
 }
 
-bool Batch::PostReady(Target& target) {
+bool Batch::PostReady(std::uint16_t index) {
+  Target& target = *targets_[index];
   bool any = false;
   std::array<Slice*, kRun> run;
   while (!target.ready.empty()) {
@@ -199,6 +200,8 @@ bool Batch::PostReady(Target& target) {
     }
     if (cancel_chain_ != 0) {
       LoseUnposted(cancel_chain_);
+    } else if (target.given_up != 0) {
+      LoseUnpostedOf(index, target.given_up);
     }
   }
   return any;
@@ -230,7 +233,7 @@ void Batch::Pump() {
       Cut();
       posted = false;
       for (std::size_t i = 0; i < target_count_; ++i) {
-        posted = PostReady(*targets_[i]) || posted;
+        posted = PostReady(static_cast<std::uint16_t>(i)) || posted;
       }
     }
   } while (again_);

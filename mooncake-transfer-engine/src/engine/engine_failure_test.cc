@@ -182,6 +182,105 @@ TEST(EngineFailure, AStallOnOnePathIsSeenWhileAnotherMoves) {
   EXPECT_EQ(rig.Poll(batch).state, TransferState::kCompleted);
 }
 
+// However many windows its slices would fill one after another.
+TEST(EngineFailure, AStalledPeerFailsAllThatABatchHasForItAfterOneLimit) {
+  EngineRig rig({.manual_clock = true, .stall_limit = 10s, .window_slices = 4});
+  rig.switches[0]->stalled = true;
+  const BatchId batch = rig.engine->AllocateBatch(100).value();
+  ASSERT_TRUE(rig.engine->Submit(batch, std::vector<TransferRequest>(100, rig.Read(0, 100))));
+  const Instant begin = rig.clock.Now();
+  EXPECT_FALSE(rig.engine->FreeBatch(batch)) << "all are open";
+  for (bool busy = true; busy;) {
+    rig.clock.Advance(100ms);
+    static_cast<void>(rig.engine->BatchStatus(batch));
+    busy = !rig.engine->TaskError(batch, 99).has_value();
+    ASSERT_LE(rig.clock.Now() - begin, 12s);
+  }
+  for (std::size_t i = 0; i < 100; ++i) {
+    EXPECT_EQ(rig.engine->TaskStatus(batch, i)->state, TransferState::kTimeout);
+    EXPECT_THAT(rig.engine->TaskError(batch, i)->message, HasSubstr("no byte moved"));
+  }
+  EXPECT_LE(rig.switches[0]->posted, 8U) << "what was not posted before the stall is not tried";
+  EXPECT_TRUE(rig.engine->FreeBatch(batch));
+}
+
+TEST(EngineFailure, APeerThatIsGoneFailsAllThatABatchHasForItAfterOneBudget) {
+  EngineRig rig({.manual_clock = true, .window_slices = 4});
+  rig.switches[0]->down = true;
+  const BatchId batch = rig.engine->AllocateBatch(1000).value();
+  ASSERT_TRUE(rig.engine->Submit(batch, std::vector<TransferRequest>(1000, rig.Read(0, 100))));
+  EXPECT_EQ(rig.Poll(batch).state, TransferState::kFailed);
+  for (std::size_t i = 0; i < 1000; ++i) {
+    EXPECT_EQ(rig.engine->TaskStatus(batch, i)->state, TransferState::kFailed);
+    EXPECT_THAT(rig.engine->TaskError(batch, i)->message, HasSubstr("failed on purpose"));
+  }
+  EXPECT_LE(rig.switches[0]->posted, 4U * 6U) << "a window of slices, and their budget of attempts";
+  // It is the slices of then that were given up, not the peer.
+  rig.switches[0]->down = false;
+  const BatchId next = SubmitOne(rig, rig.Read(0, 1000));
+  EXPECT_EQ(rig.Poll(next).state, TransferState::kCompleted);
+}
+
+TEST(EngineFailure, APeerThatIsGoneHarmsNoOtherOfTheSameBatch) {
+  EngineRig rig({.manual_clock = true, .window_slices = 8});
+  SegmentDescriptor gone = *rig.engine->Descriptor(rig.segment).value();
+  gone.name = "gone:1";
+  gone.extension->incarnation = 7;
+  ASSERT_TRUE(rig.directory->Publish(gone));
+  const SegmentId dead = rig.engine->OpenSegment(gone.name).value();
+  std::vector<TransferRequest> requests;
+  for (std::size_t i = 0; i < 200; ++i) {
+    requests.push_back(rig.Read(i * 100, 100));
+    requests.back().segment = i % 2 == 0 ? dead : rig.segment;
+  }
+  const BatchId batch = rig.engine->AllocateBatch(200).value();
+  ASSERT_TRUE(rig.engine->Submit(batch, requests));
+  bool all = false;
+  for (int turn = 0; turn < 100'000 && !all; ++turn) {
+    rig.clock.Advance(1ms);
+    all = true;
+    for (std::size_t i = 0; i < 200; ++i) {
+      all = IsTerminal(rig.engine->TaskStatus(batch, i)->state) && all;
+    }
+  }
+  for (std::size_t i = 0; i < 200; ++i) {
+    EXPECT_EQ(rig.engine->TaskStatus(batch, i)->state,
+              i % 2 == 0 ? TransferState::kFailed : TransferState::kCompleted);
+    EXPECT_TRUE(i % 2 == 0 || rig.SameBytes(i * 100, 100));
+  }
+}
+
+// What holds for memory that only one path takes says nothing of the rest.
+TEST(EngineFailure, AStalledPathGivesUpNothingThatAnotherCanMove) {
+  EngineRig rig(
+      {.transports = {Named("first"),
+                      {.traits = {.name = "second", .rank = 1, .needs_local_registration = true}}},
+       .manual_clock = true,
+       .stall_limit = 10s,
+       .window_slices = 2});
+  ASSERT_TRUE(rig.engine->RegisterMemory(
+      std::array{MemoryRegistration{.address = rig.local.data() + 4096, .length_bytes = 4096}}));
+  std::vector<TransferRequest> requests{rig.Read(0, 100)};
+  for (std::size_t i = 0; i < 20; ++i) {
+    requests.push_back(rig.Read(4096 + i * 100, 100));
+  }
+  rig.switches[0]->stalled = true;
+  const BatchId batch = rig.engine->AllocateBatch(requests.size()).value();
+  ASSERT_TRUE(rig.engine->Submit(batch, requests));
+  bool all = false;
+  for (int turn = 0; turn < 100'000 && !all; ++turn) {
+    rig.clock.Advance(100ms);
+    all = true;
+    for (std::size_t i = 0; i < requests.size(); ++i) {
+      all = IsTerminal(rig.engine->TaskStatus(batch, i)->state) && all;
+    }
+  }
+  EXPECT_EQ(rig.engine->TaskStatus(batch, 0)->state, TransferState::kTimeout);
+  for (std::size_t i = 1; i < requests.size(); ++i) {
+    EXPECT_EQ(rig.engine->TaskStatus(batch, i)->state, TransferState::kCompleted);
+  }
+}
+
 // A failed task moves no byte, and a batch that finds the path full has nothing on it that could
 // show life: only the time of the submit tells that it has not waited for an hour. Were it not
 // asked, the other batch's slice would be aborted.

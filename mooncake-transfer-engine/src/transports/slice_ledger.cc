@@ -12,6 +12,23 @@ namespace {
 // The ledgers whose sinks this thread is telling, outermost first.
 thread_local std::vector<const SliceLedger*> reporting_here;
 
+// What one event has failed is told at once: it is one failure of the path, not thousands.
+void ReportAlike(std::span<const EndedSlices::Failed> failed) {
+  std::vector<Slice*> alike;
+  while (!failed.empty()) {
+    const Error& why = failed.front().why;
+    alike.clear();
+    for (const EndedSlices::Failed& one : failed) {
+      if (one.why.code != why.code || one.why.message != why.message) {
+        break;
+      }
+      alike.push_back(one.slice);
+    }
+    ReportFailed(alike, why);
+    failed = failed.subspan(alike.size());
+  }
+}
+
 }  // namespace
 
 // Counts this thread among those that tell sinks; the caller has raised `reporting_` in the same
@@ -122,9 +139,7 @@ bool SliceLedger::Report() {
   }
   const ReportScope scope(*this);
   ReportDone(ended.done);
-  for (const auto& [slice, why] : ended.failed) {
-    ReportFailed(std::span(&slice, 1), why);
-  }
+  ReportAlike(ended.failed);
   return !ended.done.empty() || !ended.failed.empty();
 }
 

@@ -62,5 +62,16 @@ TEST_F(SliceLedgerTest, NothingIsTakenWhileAllIsAborted) {
   EXPECT_FALSE(afterwards.empty());
 }
 
+TEST_F(SliceLedgerTest, WhatOneEventHasFailedIsToldAtOnce) {
+  ASSERT_EQ(ledger_.Push(std::span(pointers_).first(3)), 3U);
+  ledger_.FailUnclaimed({ErrorCode::kUnavailable, "refused"});
+  ASSERT_EQ(ledger_.Push(std::span(pointers_).subspan(3)), 2U);
+  ledger_.FailUnclaimed({ErrorCode::kUnavailable, "reset"});
+  EXPECT_TRUE(ledger_.Report());
+  EXPECT_EQ(sink_.failed_runs, (std::vector<std::size_t>{3, 2}));
+  EXPECT_EQ(sink_.last.message, "reset");
+  EXPECT_FALSE(ledger_.Report());
+}
+
 }  // namespace
 }  // namespace mooncake::transfer
