@@ -515,6 +515,7 @@ PYBIND11_MODULE(engine, module) {
       .def_readwrite("name", &Notify::name)
       .def_readwrite("msg", &Notify::message);
 
+  // NOLINTNEXTLINE(bugprone-unused-raii): the module keeps it.
   py::class_<InnerTransferEngine>(module, "InnerTransferEngine",
                                   "An engine, to be handed to the store's setup().");
 

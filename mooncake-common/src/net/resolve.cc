@@ -19,7 +19,7 @@ std::atomic<int> g_lookups{0};
 
 }  // namespace
 
-void ResolveLater(NameLookup lookup, std::string host, std::uint16_t port,
+void ResolveLater(NameLookup lookup, const std::string& host, std::uint16_t port,
                   std::move_only_function<void(Result<Addresses>)> done) {
   if (g_lookups.fetch_add(1) >= kMaxLookups) {
     g_lookups.fetch_sub(1);

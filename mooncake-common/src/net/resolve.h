@@ -31,7 +31,7 @@ using NameLookup = std::function<Result<Addresses>(const std::string& host, std:
 
 // The same in the background: `done` is called once, on the lookup's thread, or within the call
 // with kExhausted.
-void ResolveLater(NameLookup lookup, std::string host, std::uint16_t port,
+void ResolveLater(NameLookup lookup, const std::string& host, std::uint16_t port,
                   std::move_only_function<void(Result<Addresses>)> done);
 
 }  // namespace mooncake

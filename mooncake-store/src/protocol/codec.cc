@@ -69,9 +69,11 @@ Result<void> Codec::Decode(std::span<const std::byte> body, Message& message) {
   return state_->Decode(body, message);
 }
 
+// NOLINTBEGIN(bugprone-macro-parentheses): a type is not to be put in parentheses.
 #define MC_CODEC_FOR(Message)                                                \
   template std::span<const std::byte> Codec::Encode(const Message& message); \
   template Result<void> Codec::Decode(std::span<const std::byte> body, Message& message);
+// NOLINTEND(bugprone-macro-parentheses)
 MC_CODEC_FOR(PingRequest)
 MC_CODEC_FOR(MountSegmentRequest)
 MC_CODEC_FOR(ReMountSegmentsRequest)

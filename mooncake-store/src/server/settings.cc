@@ -34,6 +34,7 @@ bool IsChoice(std::string_view choices, std::string_view text) {
 std::optional<double> ParseNumber(std::string_view text) {
   double value = 0;
   const char* const end = text.data() + text.size();
+  // NOLINTNEXTLINE(bugprone-suspicious-stringview-data-usage): its end is given.
   const auto [stop, error] = std::from_chars(text.data(), end, value);
   if (text.empty() || error != std::errc() || stop != end || !std::isfinite(value)) {
     return std::nullopt;

@@ -323,7 +323,7 @@ Result<void> Engine::Submit(BatchId id, std::span<const TransferRequest> request
 }
 
 Result<void> Engine::SubmitWithNotify(BatchId id, std::span<const TransferRequest> requests,
-                                      Notification notify) {
+                                      const Notification& notify) {
   MC_TRY(impl_->CheckRunning("submit"));
   MC_TRY_ASSIGN(Batch* const batch, impl_->FindBatch(id));
   return batch->Append(id, requests, &notify, /*attended=*/false);

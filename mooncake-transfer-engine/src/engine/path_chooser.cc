@@ -12,7 +12,7 @@ constexpr std::uint64_t kLatencyBytes = 8192;
 
 }  // namespace
 
-PathChooser::PathChooser(std::vector<std::uint32_t> ranks, const Options& options)
+PathChooser::PathChooser(const std::vector<std::uint32_t>& ranks, const Options& options)
     : options_(options) {
   MC_CHECK(ranks.size() <= kMaxPaths);
   paths_.reserve(ranks.size());

@@ -42,9 +42,8 @@ class PathChooser {
   };
 
   // `ranks`: one a path, lower is preferred.
-  explicit PathChooser(std::vector<std::uint32_t> ranks)
-      : PathChooser(std::move(ranks), Options()) {}
-  PathChooser(std::vector<std::uint32_t> ranks, const Options& options);
+  explicit PathChooser(const std::vector<std::uint32_t>& ranks) : PathChooser(ranks, Options()) {}
+  PathChooser(const std::vector<std::uint32_t>& ranks, const Options& options);
 
   // Changes nothing. Empty when no path may take the slice now.
   [[nodiscard]] std::optional<std::size_t> Choose(const Question& question, Instant now) const;

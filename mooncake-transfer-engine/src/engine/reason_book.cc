@@ -26,7 +26,7 @@ std::string ReasonBook::Text(std::uint32_t chain) const {
   std::string text;
   while (chain != 0) {
     const Line& line = lines_[chain - 1];
-    text = text.empty() ? line.text : line.text + "; " + text;
+    text.insert(0, text.empty() ? line.text : fmt::format("{}; ", line.text));
     chain = line.before;
   }
   return text;

@@ -219,9 +219,10 @@ Status TransferEngine::submitTransfer(BatchID batch, const std::vector<TransferR
   return Submit(batch, entries, nullptr);
 }
 
-Status TransferEngine::submitTransferWithNotify(BatchID batch,
-                                                const std::vector<TransferRequest>& entries,
-                                                TransferMetadata::NotifyDesc notify) {
+Status TransferEngine::submitTransferWithNotify(
+    BatchID batch, const std::vector<TransferRequest>& entries,
+    // NOLINTNEXTLINE(performance-unnecessary-value-param)
+    TransferMetadata::NotifyDesc notify) {
   return Submit(batch, entries, &notify);
 }
 
@@ -276,6 +277,7 @@ int TransferEngine::sendNotifyByID(SegmentID segment, TransferMetadata::NotifyDe
                  : Failed("send a notify", NotInitialised());
 }
 
+// NOLINTNEXTLINE(performance-unnecessary-value-param): the published signature.
 int TransferEngine::sendNotifyByName(std::string segment_name,
                                      TransferMetadata::NotifyDesc notify) {
   return engine_

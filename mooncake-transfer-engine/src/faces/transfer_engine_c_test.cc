@@ -39,7 +39,7 @@ class CFaceTest : public testing::Test {
 TEST_F(CFaceTest, ReturnsNegativeNumbersAboutMemoryAndSegments) {
   EXPECT_EQ(registerLocalMemory(engine_, memory_.data(), 1, nullptr, 1), -7);
   EXPECT_EQ(registerLocalMemory(engine_, memory_.data(), 0, nullptr, 1), -1);
-  EXPECT_EQ(unregisterLocalMemory(engine_, &engine_), -3);
+  EXPECT_EQ(unregisterLocalMemory(engine_, static_cast<void*>(&engine_)), -3);
   std::vector<char> more(1000);
   buffer_entry_t entry{.addr = more.data(), .length = more.size()};
   EXPECT_EQ(registerLocalMemoryBatch(engine_, &entry, 1, "cpu:0"), 0);

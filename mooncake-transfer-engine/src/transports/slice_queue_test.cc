@@ -15,7 +15,7 @@ namespace {
 using testing::ElementsAre;
 using testing::IsEmpty;
 
-const Error why_stop{ErrorCode::kCancelled, "stop"};
+const Error kWhyStop{ErrorCode::kCancelled, "stop"};
 
 struct Made {
   explicit Made(std::vector<std::uint64_t> lengths) : slices(lengths.size()) {
@@ -68,7 +68,7 @@ TEST(SliceQueue, AFailedPieceStopsTheRestOfItsSliceOnly) {
   Claim second;
   queue.Take(second);
   EndedSlices ended;
-  queue.Finish(first, std::vector<PieceFailure>{{0, why_stop}}, ended);
+  queue.Finish(first, std::vector<PieceFailure>{{0, kWhyStop}}, ended);
   EXPECT_THAT(ended.failed, IsEmpty()) << "another thread still copies";
   queue.Finish(second, {}, ended);
   ASSERT_EQ(ended.failed.size(), 1U);
@@ -151,7 +151,7 @@ TEST(SliceQueue, EndsEachSliceOnceForAnySeed) {
                 failed[slice] = true;
               }
             }
-            queue.Clear(why_stop, ended);
+            queue.Clear(kWhyStop, ended);
             returned.clear();
           }
           break;
@@ -161,7 +161,7 @@ TEST(SliceQueue, EndsEachSliceOnceForAnySeed) {
             std::vector<PieceFailure> failures;
             for (std::size_t i = 0; i < open[at].pieces().size(); ++i) {
               if (below(100) < fail_percent) {
-                failures.push_back({i, why_stop});
+                failures.push_back({i, kWhyStop});
                 failed[open[at].pieces()[i].slice] = true;
               }
             }

@@ -264,7 +264,8 @@ TEST(HttpServer, GoesOnServingWhateverItIsSent) {
         "PUT /echo?q=%41 HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n"
         "3\r\nabc\r\n0\r\n\r\nGET /hello HTTP/1.1\r\nConnection: close\r\n\r\n";
     for (std::uint32_t flips = random() % 4; flips > 0; --flips) {
-      bytes[random() % bytes.size()] ^= static_cast<char>(1U << (random() % 8));
+      char& flipped = bytes[random() % bytes.size()];
+      flipped = static_cast<char>(static_cast<unsigned char>(flipped) ^ (1U << (random() % 8)));
     }
     RawClient client(server->port());
     ASSERT_TRUE(client.connected());

@@ -205,7 +205,8 @@ TEST(RequestParser, TakesTheSameDamagedRequestsHoweverTheyAreCut) {
     std::mt19937 random(seed);
     std::string text(seed % 2 == 0 ? kPut : kChunked);
     for (std::uint32_t flips = random() % 4 + 1; flips > 0; --flips) {
-      text[random() % text.size()] ^= static_cast<char>(1U << (random() % 8));
+      char& flipped = text[random() % text.size()];
+      flipped = static_cast<char>(static_cast<unsigned char>(flipped) ^ (1U << (random() % 8)));
     }
     const Parsed whole = ParseInPieces(text, text.size());
     const Parsed bytewise = ParseInPieces(text, 1);

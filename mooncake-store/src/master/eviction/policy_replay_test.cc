@@ -134,7 +134,8 @@ Workload SinglesByZipf() {
   return [zipf = Zipf(20000)](Rng& rng, std::uint64_t) { return Chain{zipf.Draw(rng)}; };
 }
 
-double RatioOf(EvictionPolicyKind kind, Workload workload, std::uint32_t capacity = kCapacity) {
+double RatioOf(EvictionPolicyKind kind, const Workload& workload,
+               std::uint32_t capacity = kCapacity) {
   PolicyReplay replay(MakePolicy(kind, 1), {.capacity = capacity});
   Rng rng(7);
   while (replay.counts().asked < kAsked) {

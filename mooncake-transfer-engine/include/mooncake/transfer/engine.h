@@ -191,7 +191,7 @@ class Engine {
   // status call or Wait.
   [[nodiscard]] Result<void> SubmitWithNotify(BatchId batch,
                                               std::span<const TransferRequest> requests,
-                                              Notification notify);
+                                              const Notification& notify);
 
   // Polling drives progress on the calling thread.
   [[nodiscard]] Result<TransferStatus> TaskStatus(BatchId batch, std::size_t task);

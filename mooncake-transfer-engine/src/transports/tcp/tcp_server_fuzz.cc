@@ -21,7 +21,7 @@ constexpr std::size_t kRegionBytes = 4096;
 void Aim(std::vector<std::uint8_t>& bytes, std::uint64_t base) {
   for (std::size_t at = 0; at + 8 <= bytes.size(); at += 8) {
     if (bytes[at + 7] == 0xAA) {
-      const std::uint64_t address = base + bytes[at] + bytes[at + 1] * 256U;
+      const std::uint64_t address = base + bytes[at] + (std::uint64_t{bytes[at + 1]} << 8);
       std::memcpy(&bytes[at], &address, sizeof address);
     }
   }

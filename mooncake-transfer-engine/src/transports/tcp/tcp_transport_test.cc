@@ -124,7 +124,7 @@ std::byte* Map(std::size_t bytes) {
 // One end in this process: memory, reactor, transport.
 struct End {
   explicit End(TcpTransportOptions options = {})
-      : transport(reactor, regions, Rng(1), Fix(options)) {
+      : transport(reactor, regions, Rng(1), Fix(std::move(options))) {
     MC_CHECK(reactor.Start().has_value());
     MC_CHECK(transport.Start().has_value());
     MC_CHECK(regions.Add({.address = address(), .length_bytes = kMemoryBytes}).has_value());

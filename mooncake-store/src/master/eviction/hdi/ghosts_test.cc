@@ -26,7 +26,7 @@ TEST(Ghosts, AreAQueueWithAnIndexForAnySeed) {
     std::deque<Twin> twin;
     std::uint32_t now = 0;
     std::uint32_t added = 0;
-    constexpr std::size_t limit = 900;
+    constexpr std::size_t kLimit = 900;
     for (int step = 0; step < 8000; ++step) {
       now += static_cast<std::uint32_t>(rng.Uniform(2));
       const std::uint64_t hash = rng.Uniform(2000) * 0x9e3779b97f4a7c15;
@@ -42,8 +42,8 @@ TEST(Ghosts, AreAQueueWithAnIndexForAnySeed) {
         }
       } else {
         const auto count = static_cast<std::uint8_t>(rng.Between(1, 255));
-        ghosts.Add(hash, now, {.count = count}, 8, limit);
-        while (twin.size() >= limit) {
+        ghosts.Add(hash, now, {.count = count}, 8, kLimit);
+        while (twin.size() >= kLimit) {
           twin.pop_front();
         }
         if (static_cast<Ghosts::Id>(first + added) == Ghosts::kNone) {

@@ -102,10 +102,11 @@ float Hazards::Worth(std::uint8_t cls, std::uint32_t age) const {
     return worth[0];
   }
   // Linear between the middles of buckets, over the logarithm of the age: -1, 0.5, 1.5, …
-  const int octave = std::bit_width(age) - 1;
+  const int octave = static_cast<int>(std::bit_width(age)) - 1;
   const float log2 =
       static_cast<float>(octave) + static_cast<float>(age - (std::uint32_t{1} << octave)) /
                                        static_cast<float>(std::uint32_t{1} << octave);
+  // NOLINTNEXTLINE(bugprone-incorrect-roundings): it is not negative.
   const auto bucket = static_cast<std::size_t>(log2 + 0.5F);
   if (bucket + 1 >= kAgeBuckets) {
     return worth[kAgeBuckets - 1];

@@ -112,7 +112,7 @@ void HdiPolicy::Classify(const ChainEvent& event, std::size_t known_here,
         since = passed;
         gap_now = QuarterOctaves(since);
       }
-      gap_before = reuse.gap;
+      gap_before = int{reuse.gap};
     };
     if (seen.ghost != Ghosts::kNone) {
       const Ghosts::Ghost& ghost = ghosts_.At(seen.ghost);

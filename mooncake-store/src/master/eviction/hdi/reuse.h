@@ -34,7 +34,7 @@ inline constexpr std::size_t kAgeBuckets = 21;
   if (ticks == 0) {
     return -24;
   }
-  const int octave = std::bit_width(ticks) - 1;
+  const int octave = static_cast<int>(std::bit_width(ticks)) - 1;
   const std::uint32_t scaled = ticks << (31 - octave);  // 2^31 to below 2^32.
   int quarter = 0;
   for (const std::uint32_t step : {2553802833U, 3037000500U, 3611622603U}) {  // 2^31.25, 2^31.5, …
