@@ -1,5 +1,4 @@
-// Checksums of object values and of frames, by ISA-L (carry-less multiplication where the CPU has
-// it).
+// Checksums of object values, by ISA-L (carry-less multiplication where the CPU has it).
 //
 // Thread-safety: pure functions; a Crc64 is a value.
 #pragma once
@@ -22,9 +21,5 @@ class Crc64 {
 };
 
 [[nodiscard]] std::uint64_t Crc64Of(std::span<const std::byte> bytes);
-
-// CRC-32C (Castagnoli) as iSCSI and others define it. Of "123456789": 0xe3069283. To go on with a
-// second piece give the first one's checksum as `before`.
-[[nodiscard]] std::uint32_t Crc32cOf(std::span<const std::byte> bytes, std::uint32_t before = 0);
 
 }  // namespace mooncake

@@ -19,14 +19,5 @@ void Crc64Speed(benchmark::State& state) {
 }
 BENCHMARK(Crc64Speed)->Arg(4096)->Arg(1 << 20);
 
-void Crc32cSpeed(benchmark::State& state) {
-  const std::vector<std::byte> data(static_cast<std::size_t>(state.range(0)), std::byte{7});
-  for (auto _ : state) {
-    benchmark::DoNotOptimize(Crc32cOf(data));
-  }
-  state.SetBytesProcessed(static_cast<std::int64_t>(state.iterations()) * state.range(0));
-}
-BENCHMARK(Crc32cSpeed)->Arg(4096)->Arg(1 << 20);
-
 }  // namespace
 }  // namespace mooncake

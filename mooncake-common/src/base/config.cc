@@ -4,8 +4,6 @@
 #include <yaml-cpp/yaml.h>
 
 #include <cerrno>
-#include <charconv>
-#include <cmath>
 #include <cstdio>
 #include <exception>
 #include <memory>
@@ -14,7 +12,7 @@
 #include <utility>
 
 #include "mooncake-common/src/base/byte_size.h"
-#include "mooncake-common/src/base/duration.h"
+#include "mooncake-common/src/base/text.h"
 
 namespace mooncake {
 namespace {
@@ -121,7 +119,6 @@ Result<Config> Config::Parse(std::string_view text, ConfigFormat format, std::st
     return Invalid(name, error.what());
   }
   Config config;
-  config.name_ = name;
   config.values_ = flat.Take();
   return config;
 }
@@ -162,58 +159,6 @@ std::optional<std::string_view> Config::Find(std::string_view key) const {
   return found->second;
 }
 
-std::string Config::GetString(std::string_view key, std::string_view fallback) const {
-  return std::string(Find(key).value_or(fallback));
-}
-
-Result<bool> Config::GetBool(std::string_view key, bool fallback) const {
-  const auto text = Find(key);
-  if (!text) {
-    return fallback;
-  }
-  if (const auto value = ParseBool(*text)) {
-    return *value;
-  }
-  return Unfit(key, *text, "true, false, yes, no, on, off, 1 or 0");
-}
-
-Result<double> Config::GetDouble(std::string_view key, double fallback) const {
-  const auto text = Find(key);
-  if (!text) {
-    return fallback;
-  }
-  double value = 0;
-  const char* const begin = text->data();
-  const char* const end = begin + text->size();
-  const auto [stop, error] = std::from_chars(begin, end, value);
-  if (error != std::errc() || stop != end || !std::isfinite(value)) {
-    return Unfit(key, *text, "a number");
-  }
-  return value;
-}
-
-Result<Duration> Config::GetDuration(std::string_view key, Duration fallback) const {
-  const auto text = Find(key);
-  if (!text) {
-    return fallback;
-  }
-  if (const auto value = ParseDuration(*text)) {
-    return *value;
-  }
-  return Unfit(key, *text, "a duration as in 500 (ms), 10s, 2m, 1h");
-}
-
-Result<std::uint64_t> Config::GetBytes(std::string_view key, std::uint64_t fallback) const {
-  const auto text = Find(key);
-  if (!text) {
-    return fallback;
-  }
-  if (const auto value = ParseByteSize(*text)) {
-    return *value;
-  }
-  return Unfit(key, *text, "a size as in 4096, 64mb, 1.5gb");
-}
-
 std::vector<std::string> Config::Keys() const {
   std::vector<std::string> keys;
   for (const auto& [key, value] : values_) {
@@ -222,11 +167,6 @@ std::vector<std::string> Config::Keys() const {
     }
   }
   return keys;
-}
-
-std::unexpected<Error> Config::Unfit(std::string_view key, std::string_view value,
-                                     std::string_view expected) const {
-  return Invalid(name_, fmt::format("{} is {}; expected {}", Quote(key), Quote(value), expected));
 }
 
 }  // namespace mooncake

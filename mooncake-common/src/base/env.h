@@ -64,10 +64,6 @@ class EnvName {
 [[nodiscard]] std::string EnvText(EnvName<EnvType::kText> name,
                                   const EnvSource& env = ProcessEnv::Get());
 
-// Reads every variable of the table and returns the first error: for programs that would rather
-// stop at once than when the value is needed.
-[[nodiscard]] Result<void> CheckEnv(const EnvSource& env = ProcessEnv::Get());
-
 // One sentence for each MC_* variable that is set and not read here, in name order: unknown ones
 // with the known name that comes closest, and known ones of Mooncake that have no effect in this
 // build.

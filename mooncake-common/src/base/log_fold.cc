@@ -14,9 +14,4 @@ std::uint64_t LogFold::Admit(Instant now) {
   return held_back_.exchange(0, std::memory_order_relaxed) + 1;
 }
 
-std::uint64_t LogFold::Settle() {
-  next_ns_.store(kAtOnce, std::memory_order_relaxed);
-  return held_back_.exchange(0, std::memory_order_relaxed);
-}
-
 }  // namespace mooncake

@@ -24,15 +24,9 @@ class LogFold {
   // all that were held back; 0: write nothing. At most one line in each period.
   [[nodiscard]] std::uint64_t Admit(Instant now);
 
-  // How many were held back and never written; they are forgotten. For the end of the trouble:
-  // "peer is back after 311 more failures". The next occurrence is written at once.
-  [[nodiscard]] std::uint64_t Settle();
-
  private:
-  static constexpr std::int64_t kAtOnce = INT64_MIN;
-
   const Duration period_;
-  std::atomic<std::int64_t> next_ns_{kAtOnce};  // When the next line may be written.
+  std::atomic<std::int64_t> next_ns_{INT64_MIN};  // When the next line may be written.
   std::atomic<std::uint64_t> held_back_{0};
 };
 
