@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "mooncake-common/src/base/clock.h"
-#include "mooncake-common/src/concurrency/executor.h"
+#include "mooncake-common/src/concurrency/thread.h"
 #include "mooncake-transfer-engine/tools/bench_flags.h"
 #include "mooncake-transfer-engine/tools/bench_session.h"
 

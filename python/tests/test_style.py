@@ -18,7 +18,7 @@ MAY_USE = {
 
 #: Files that may do what others may not, each with its reason.
 THREADS = {
-    "mooncake-common/src/concurrency/",  # The executor: the only place that creates threads.
+    "mooncake-common/src/concurrency/",  # Thread: the only place that creates threads.
     "mooncake-common/src/net/resolve.cc",  # A lookup cannot be cancelled: its thread stays behind.
 }
 CLOCKS = {"mooncake-common/src/base/clock.cc", "mooncake-common/src/base/wall_clock.cc"}
@@ -66,7 +66,7 @@ def test_includes_point_down(module):
     assert not wrong
 
 
-def test_only_the_executor_creates_threads():
+def test_only_thread_creates_threads():
     product = [path for path in SOURCES if path not in TESTS and path not in BENCHMARKS]
     assert not lines_with(r"std::j?thread\b(?!::)|pthread_create", product, THREADS)
 

@@ -8,8 +8,8 @@
 #include <atomic>
 #include <chrono>
 
-#include "mooncake-common/src/concurrency/executor.h"
 #include "mooncake-common/src/concurrency/parking.h"
+#include "mooncake-common/src/concurrency/thread.h"
 
 namespace mooncake {
 namespace {

@@ -9,7 +9,7 @@
 #include <thread>
 
 #include "mooncake-common/src/base/clock.h"
-#include "mooncake-common/src/concurrency/executor.h"
+#include "mooncake-common/src/concurrency/thread.h"
 #include "mooncake-common/src/test_support/wait_until.h"
 
 namespace mooncake {

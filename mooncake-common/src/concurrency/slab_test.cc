@@ -1,143 +1,92 @@
 #include "mooncake-common/src/concurrency/slab.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <array>
-#include <atomic>
+#include <algorithm>
+#include <cstddef>
 #include <cstdint>
+#include <iterator>
 #include <map>
+#include <memory>
+#include <optional>
 #include <set>
-#include <vector>
 
 #include "mooncake-common/src/base/random.h"
-#include "mooncake-common/src/concurrency/executor.h"
 
 namespace mooncake {
 namespace {
 
-TEST(Slab, GivesNoMoreThanItsCapacityAndReusesWhatCameBack) {
-  Slab<int> slab(3);
-  const auto a = slab.Allocate();
-  const auto b = slab.Allocate();
-  const auto c = slab.Allocate();
-  ASSERT_TRUE(a && b && c);
-  EXPECT_FALSE(slab.Allocate());
-  EXPECT_TRUE(slab.Free(b.handle));
-  const auto again = slab.Allocate();
-  EXPECT_EQ(again.object, b.object);
-  EXPECT_NE(again.handle, b.handle);
-}
+using ::testing::UnorderedElementsAre;
 
 TEST(Slab, AStaleOrForeignHandleFindsNothing) {
-  Slab<int> slab(100);
-  const auto one = slab.Allocate();
-  EXPECT_EQ(slab.Get(one.handle), one.object);
-  EXPECT_TRUE(slab.Free(one.handle));
-  EXPECT_FALSE(slab.Free(one.handle));
-  EXPECT_EQ(slab.Get(one.handle), nullptr);
-  const auto two = slab.Allocate();
-  EXPECT_EQ(slab.Get(one.handle), nullptr);
+  Slab<int> slab;
+  const auto one = slab.Insert(1);
+  ASSERT_NE(slab.Find(one), nullptr);
+  EXPECT_EQ(*slab.Find(one), 1);
+  EXPECT_EQ(slab.Take(one), 1);
+  EXPECT_EQ(slab.Take(one), std::nullopt);
+  EXPECT_EQ(slab.Find(one), nullptr);
+  const auto two = slab.Insert(2);
+  EXPECT_EQ(static_cast<std::uint32_t>(two), static_cast<std::uint32_t>(one)) << "the same place";
+  EXPECT_EQ(slab.Find(one), nullptr);
   for (const std::uint64_t foreign :
-       {std::uint64_t{0}, UINT64_MAX, two.handle + 1, two.handle + 99, two.handle + 100,
-        two.handle + (std::uint64_t{2} << 32), two.handle ^ (std::uint64_t{1} << 32)}) {
-    EXPECT_EQ(slab.Get(foreign), nullptr) << foreign;
-    EXPECT_FALSE(slab.Free(foreign)) << foreign;
+       {std::uint64_t{0}, UINT64_MAX, two + 1, two + 99, two + (std::uint64_t{1} << 32),
+        two ^ (std::uint64_t{1} << 63)}) {
+    EXPECT_EQ(slab.Find(foreign), nullptr) << foreign;
+    EXPECT_EQ(slab.Take(foreign), std::nullopt) << foreign;
   }
-  EXPECT_EQ(slab.Get(two.handle), two.object);
+  EXPECT_EQ(*slab.Find(two), 2);
 }
 
-TEST(Slab, AnObjectKeepsItsStorageBetweenUses) {
-  Slab<std::vector<int>> slab(1);
-  auto first = slab.Allocate();
-  first.object->resize(1000);
-  const int* const storage = first.object->data();
-  first.object->clear();
-  slab.Free(first.handle);
-  auto second = slab.Allocate();
-  second.object->resize(1000);
-  EXPECT_EQ(second.object->data(), storage);
+TEST(Slab, TakingAllLeavesItEmptyAndItsHandlesStale) {
+  Slab<std::unique_ptr<int>> slab;
+  const auto one = slab.Insert(std::make_unique<int>(1));
+  const auto gone = slab.Insert(std::make_unique<int>(2));
+  slab.Insert(std::make_unique<int>(3));
+  slab.Take(gone);
+  const auto all = slab.TakeAll();
+  EXPECT_THAT(all, UnorderedElementsAre(testing::Pointee(1), testing::Pointee(3)));
+  EXPECT_EQ(slab.Find(one), nullptr);
+  EXPECT_TRUE(slab.TakeAll().empty());
+  const auto next = slab.Insert(std::make_unique<int>(4));
+  EXPECT_LT(static_cast<std::uint32_t>(next), 3U) << "places are used again";
 }
 
-// Goal: live handles are exactly those given out and not freed, and each finds its own object.
+// Goal: live handles are exactly those given out and not taken, and each finds its own value.
 // Method: random operations beside a plain map.
 TEST(Slab, AgreesWithANaiveTwinForAnySeed) {
   for (std::uint64_t seed = 0; seed < 50; ++seed) {
     SCOPED_TRACE(testing::Message() << "seed=" << seed);
     Rng rng(seed);
-    const auto capacity = static_cast<std::uint32_t>(rng.Between(1, 200));
-    Slab<std::uint64_t> slab(capacity);
+    Slab<std::uint64_t> slab;
     std::map<std::uint64_t, std::uint64_t> live;  // Handle -> value.
     std::set<std::uint64_t> dead;
+    std::size_t most = 0;
     for (int step = 0; step < 1000; ++step) {
       if (rng.Chance(11, 20)) {
-        const auto allocation = slab.Allocate();
-        ASSERT_EQ(static_cast<bool>(allocation), live.size() < capacity);
-        if (allocation) {
-          ASSERT_TRUE(allocation.handle != 0 && allocation.handle != UINT64_MAX);
-          *allocation.object = rng.Next();
-          ASSERT_TRUE(live.emplace(allocation.handle, *allocation.object).second);
-          ASSERT_FALSE(dead.contains(allocation.handle));
-        }
+        const std::uint64_t value = rng.Next();
+        const auto handle = slab.Insert(value);
+        ASSERT_TRUE(handle != 0 && handle >> 63 == 0);
+        ASSERT_TRUE(live.emplace(handle, value).second);
+        ASSERT_FALSE(dead.contains(handle));
+        most = std::max(most, live.size());
+        ASSERT_LT(static_cast<std::uint32_t>(handle), most);
       } else if (!live.empty()) {
         auto victim = live.begin();
         std::advance(victim, rng.Uniform(live.size()));
-        ASSERT_TRUE(slab.Free(victim->first));
+        ASSERT_EQ(slab.Take(victim->first), victim->second);
         dead.insert(victim->first);
         live.erase(victim);
       }
     }
     for (const auto& [handle, value] : live) {
-      ASSERT_NE(slab.Get(handle), nullptr);
-      EXPECT_EQ(*slab.Get(handle), value);
+      ASSERT_NE(slab.Find(handle), nullptr);
+      EXPECT_EQ(*slab.Find(handle), value);
     }
     for (const std::uint64_t handle : dead) {
-      EXPECT_EQ(slab.Get(handle), nullptr);
+      EXPECT_EQ(slab.Find(handle), nullptr);
     }
-  }
-}
-
-TEST(Slab, ThreadsNeverShareAnObject) {
-  constexpr int kThreads = 4;
-  constexpr int kRounds = 5000;
-  Slab<std::atomic<int>> slab(kThreads * 3);
-  std::atomic<int> clashes = 0;
-  {
-    std::array<Thread, kThreads> threads;
-    for (int t = 0; t < kThreads; ++t) {
-      auto started = Thread::Start("slab", [&slab, &clashes, t] {
-        std::array<Slab<std::atomic<int>>::Allocation, 3> held{};
-        for (int i = 0; i < kRounds; ++i) {
-          for (auto& one : held) {
-            one = slab.Allocate();
-            // There are three places a thread, so it must find one.
-            if (!one || one.object->exchange(t + 1) != 0) {
-              ++clashes;
-            }
-          }
-          for (const auto& one : held) {
-            if (one.object->exchange(0) != t + 1 || !slab.Free(one.handle)) {
-              ++clashes;
-            }
-          }
-        }
-      });
-      ASSERT_TRUE(started.has_value());
-      threads.at(t) = std::move(*started);
-    }
-  }
-  EXPECT_EQ(clashes, 0);
-}
-
-TEST(Slab, OfTwoThreadsThatFreeTheSameHandleOneWins) {
-  Slab<int> slab(64);
-  for (int round = 0; round < 200; ++round) {
-    const auto one = slab.Allocate();
-    std::atomic<int> freed = 0;
-    auto other = Thread::Start("free", [&] { freed += slab.Free(one.handle) ? 1 : 0; });
-    ASSERT_TRUE(other.has_value());
-    freed += slab.Free(one.handle) ? 1 : 0;
-    other->Join();
-    ASSERT_EQ(freed, 1);
   }
 }
 

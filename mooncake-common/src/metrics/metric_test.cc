@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "mooncake-common/src/base/random.h"
-#include "mooncake-common/src/concurrency/executor.h"
+#include "mooncake-common/src/concurrency/thread.h"
 
 namespace mooncake {
 namespace {

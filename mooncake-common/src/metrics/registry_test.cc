@@ -15,7 +15,7 @@
 #include <string>
 #include <string_view>
 
-#include "mooncake-common/src/concurrency/executor.h"
+#include "mooncake-common/src/concurrency/thread.h"
 #include "mooncake-common/src/metrics/exposition.h"
 
 namespace mooncake {

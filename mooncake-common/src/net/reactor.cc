@@ -11,6 +11,7 @@
 #include <cerrno>
 #include <limits>
 #include <map>
+#include <optional>
 #include <system_error>
 #include <thread>
 #include <unordered_map>
@@ -18,8 +19,9 @@
 #include <vector>
 
 #include "mooncake-common/src/concurrency/cond_var.h"
-#include "mooncake-common/src/concurrency/executor.h"
 #include "mooncake-common/src/concurrency/mutex.h"
+#include "mooncake-common/src/concurrency/slab.h"
+#include "mooncake-common/src/concurrency/thread.h"
 #include "mooncake-common/src/net/socket.h"
 
 namespace mooncake {
@@ -88,53 +90,37 @@ class Reactor::Impl {
   }
 
   Result<WatchId> Watch(int fd, std::uint32_t events, EventCallback callback) {
+    auto shared_callback = std::make_shared<EventCallback>(std::move(callback));
     const MutexLock lock(mutex_);
-    if (free_.empty()) {
-      free_.push_back(static_cast<std::uint32_t>(slots_.size()));
-      slots_.emplace_back();
-    }
-    const std::uint32_t index = free_.back();
-    Slot& slot = slots_[index];
-    const WatchId id = IdOf(index, slot.generation);
-    epoll_event event{.events = events, .data = {.u64 = static_cast<std::uint64_t>(id)}};
+    const std::uint64_t id = watched_.Insert({.fd = fd, .callback = shared_callback});
+    epoll_event event{.events = events, .data = {.u64 = id}};
     if (epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, fd, &event) != 0) {
       const int reason = errno;
+      (void)watched_.Take(id);
       return Fail(reason == ENOSPC || reason == ENOMEM ? ErrorCode::kExhausted
                                                        : ErrorCode::kInvalidArgument,
                   fmt::format("watch descriptor {}: {}", fd, Reason(reason)));
     }
-    free_.pop_back();
-    slot.fd = fd;
-    slot.callback = std::make_shared<EventCallback>(std::move(callback));
-    return id;
+    return static_cast<WatchId>(id);
   }
 
   void Modify(WatchId id, std::uint32_t events) {
     const MutexLock lock(mutex_);
-    if (const Slot* slot = Find(id)) {
+    if (const Watched* watched = watched_.Find(static_cast<std::uint64_t>(id))) {
       epoll_event event{.events = events, .data = {.u64 = static_cast<std::uint64_t>(id)}};
-      (void)epoll_ctl(epoll_.get(), EPOLL_CTL_MOD, slot->fd, &event);
+      (void)epoll_ctl(epoll_.get(), EPOLL_CTL_MOD, watched->fd, &event);
     }
   }
 
   void Unwatch(WatchId id) {
-    std::shared_ptr<EventCallback> callback;  // Destroyed without the lock.
-    {
-      const MutexLock lock(mutex_);
-      Slot* slot = Find(id);
-      if (slot == nullptr) {
-        // Ended before, perhaps by its own callback, which may still be in progress.
-        WaitWhileRunning(static_cast<std::uint64_t>(id));
-        return;
-      }
-      (void)epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, slot->fd, nullptr);
-      callback = std::move(slot->callback);
-      slot->callback = nullptr;
-      slot->fd = -1;
-      slot->generation = slot->generation == kLastGeneration ? 1 : slot->generation + 1;
-      free_.push_back(IndexOf(id));
-      WaitWhileRunning(static_cast<std::uint64_t>(id));
+    std::optional<Watched> ended;  // Destroyed without the lock.
+    const MutexLock lock(mutex_);
+    ended = watched_.Take(static_cast<std::uint64_t>(id));
+    if (ended) {
+      (void)epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, ended->fd, nullptr);
     }
+    // Also if it ended before, perhaps by its own callback, which may still be in progress.
+    WaitWhileRunning(static_cast<std::uint64_t>(id));
   }
 
   void Post(Function function) {
@@ -192,9 +178,8 @@ class Reactor::Impl {
   std::uint64_t sleeps() const { return sleeps_.load(std::memory_order_relaxed); }
 
  private:
-  struct Slot {
-    int fd = -1;
-    std::uint32_t generation = 1;  // Counts the watches that used this slot.
+  struct Watched {
+    int fd;
     std::shared_ptr<EventCallback> callback;
   };
   struct TimerKey {
@@ -205,22 +190,7 @@ class Reactor::Impl {
   // Keys of running calls: a watch's id, or a timer's with this bit, which no WatchId has.
   static constexpr std::uint64_t kTimerBit = std::uint64_t{1} << 63;
   static constexpr std::uint64_t kNoCall = 0;
-  static constexpr std::uint32_t kLastGeneration = 0x7fffffff;
   static constexpr Instant::rep kNever = std::numeric_limits<Instant::rep>::max();
-
-  static WatchId IdOf(std::uint32_t index, std::uint32_t generation) {
-    return static_cast<WatchId>((std::uint64_t{generation} << 32) | index);
-  }
-  static std::uint32_t IndexOf(WatchId id) { return static_cast<std::uint32_t>(id); }
-
-  Slot* Find(WatchId id) MC_REQUIRES(mutex_) {
-    const std::uint32_t index = IndexOf(id);
-    if (index >= slots_.size() || IdOf(index, slots_[index].generation) != id ||
-        slots_[index].fd < 0) {
-      return nullptr;
-    }
-    return &slots_[index];
-  }
 
   // Waits until the call of watch or timer `key` has ended, unless it is this thread's own.
   void WaitWhileRunning(std::uint64_t key) MC_REQUIRES(mutex_) {
@@ -313,11 +283,11 @@ class Reactor::Impl {
       std::shared_ptr<EventCallback> callback;
       {
         const MutexLock lock(mutex_);
-        const Slot* slot = Find(static_cast<WatchId>(event.data.u64));
-        if (slot == nullptr) {
+        const Watched* watched = watched_.Find(event.data.u64);
+        if (watched == nullptr) {
           continue;  // Ended by an earlier callback of this batch, or by another thread.
         }
-        callback = slot->callback;
+        callback = watched->callback;
         SetRunning(event.data.u64);
       }
       (*callback)(event.events);
@@ -380,8 +350,7 @@ class Reactor::Impl {
 
   Mutex mutex_;
   CondVar call_ended_;
-  std::vector<Slot> slots_ MC_GUARDED_BY(mutex_);
-  std::vector<std::uint32_t> free_ MC_GUARDED_BY(mutex_);
+  Slab<Watched> watched_ MC_GUARDED_BY(mutex_);  // By their WatchId.
   std::vector<Function> posted_ MC_GUARDED_BY(mutex_);
   std::map<TimerKey, Function> timers_ MC_GUARDED_BY(mutex_);
   std::unordered_map<std::uint64_t, Instant> timer_times_ MC_GUARDED_BY(mutex_);

@@ -8,8 +8,8 @@
 #include <atomic>
 
 #include "mooncake-common/src/base/result.h"
-#include "mooncake-common/src/concurrency/executor.h"
 #include "mooncake-common/src/concurrency/parking.h"
+#include "mooncake-common/src/concurrency/thread.h"
 #include "mooncake-store/src/client/client_core.h"
 #include "mooncake-store/src/client/master_link.h"
 

@@ -16,8 +16,8 @@
 #include <string_view>
 
 #include "mooncake-common/src/concurrency/cond_var.h"
-#include "mooncake-common/src/concurrency/executor.h"
 #include "mooncake-common/src/concurrency/mutex.h"
+#include "mooncake-common/src/concurrency/thread.h"
 
 namespace mooncake::transfer {
 

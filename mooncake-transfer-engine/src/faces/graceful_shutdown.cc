@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "mooncake-common/src/base/log.h"
-#include "mooncake-common/src/concurrency/executor.h"
 #include "mooncake-common/src/concurrency/mutex.h"
+#include "mooncake-common/src/concurrency/thread.h"
 
 namespace mooncake::transfer {
 

@@ -12,8 +12,8 @@
 #include <vector>
 
 #include "mooncake-common/src/concurrency/cond_var.h"
-#include "mooncake-common/src/concurrency/executor.h"
 #include "mooncake-common/src/concurrency/mutex.h"
+#include "mooncake-common/src/concurrency/thread.h"
 #include "mooncake-transfer-engine/src/metadata/http_store.h"
 #include "mooncake-transfer-engine/src/metadata/metadata.h"
 #include "mooncake-transfer-engine/src/metadata/metadata_keys.h"

@@ -18,7 +18,7 @@
 
 #include "mooncake-common/src/base/address.h"
 #include "mooncake-common/src/base/log.h"
-#include "mooncake-common/src/concurrency/executor.h"
+#include "mooncake-common/src/concurrency/thread.h"
 #include "mooncake-common/src/net/socket.h"
 
 namespace mooncake {

@@ -100,14 +100,7 @@ Result<bool> Connection::Post(std::uint16_t method, std::span<const std::byte> b
                 fmt::format("{} bytes wait to be sent to {}, which does not read them; try later",
                             queued_.size(), options_.name));
   }
-  if (free_.empty()) {
-    free_.push_back(static_cast<std::uint32_t>(slots_.size()));
-    slots_.emplace_back();
-  }
-  const std::uint32_t index = free_.back();
-  free_.pop_back();
-  slots_[index].call = &call;
-  call.id = (std::uint64_t{++slots_[index].generation} << 32) | index;
+  call.id = calls_.Insert(&call);
   AppendFrame(queued_,
               {.body_bytes = static_cast<std::uint32_t>(body.size()),
                .method = method,
@@ -120,19 +113,7 @@ Result<bool> Connection::Post(std::uint16_t method, std::span<const std::byte> b
 
 bool Connection::Forget(PendingCall& call) {
   const MutexLock lock(mutex_);
-  return Take(call.id) != nullptr;
-}
-
-PendingCall* Connection::Take(std::uint64_t id) {
-  const auto index = static_cast<std::uint32_t>(id);
-  if (index >= slots_.size() || slots_[index].generation != id >> 32) {
-    return nullptr;
-  }
-  PendingCall* call = std::exchange(slots_[index].call, nullptr);
-  if (call != nullptr) {
-    free_.push_back(index);
-  }
-  return call;
+  return calls_.Take(call.id).has_value();
 }
 
 void Connection::End(PendingCall& call) {
@@ -238,7 +219,7 @@ Result<void> Connection::TakeFrame(const Frame& frame) {
   PendingCall* call = nullptr;
   {
     const MutexLock lock(mutex_);
-    call = Take(frame.header.id);
+    call = calls_.Take(frame.header.id).value_or(nullptr);
   }
   if (unanswered_ > 0) {
     --unanswered_;
@@ -299,11 +280,7 @@ void Connection::OnClosed(const Error& why) {
   {
     const MutexLock lock(mutex_);
     refusing_ = true;
-    for (Slot& slot : slots_) {
-      if (slot.call != nullptr) {
-        calls.push_back(std::exchange(slot.call, nullptr));
-      }
-    }
+    calls = calls_.TakeAll();
   }
   for (PendingCall* call : calls) {
     call->error = why;

@@ -12,10 +12,10 @@
 #include <optional>
 #include <span>
 #include <string>
-#include <vector>
 
 #include "mooncake-common/src/concurrency/mutex.h"
 #include "mooncake-common/src/concurrency/parking.h"
+#include "mooncake-common/src/concurrency/slab.h"
 #include "mooncake-common/src/net/lane.h"
 #include "mooncake-common/src/net/peer_addresses.h"
 #include "mooncake-common/src/net/rpc/byte_buffer.h"
@@ -92,11 +92,6 @@ class Connection final : public LaneDriver, public std::enable_shared_from_this<
   void OnClosed(const Error& why) override;
 
  private:
-  struct Slot {
-    PendingCall* call = nullptr;
-    std::uint32_t generation = 0;
-  };
-
   // Queued requests become what is being sent.
   void TakeQueued();
   Result<Progress> Send(int fd);
@@ -106,7 +101,6 @@ class Connection final : public LaneDriver, public std::enable_shared_from_this<
   Result<void> ReceiveTheLast(int fd);
   Result<void> TakeFrame(const Frame& frame);
   Result<void> TakeWelcome(const Frame& frame);
-  PendingCall* Take(std::uint64_t id) MC_REQUIRES(mutex_);
   static void End(PendingCall& call);
 
   Reactor& reactor_;
@@ -125,9 +119,8 @@ class Connection final : public LaneDriver, public std::enable_shared_from_this<
   mutable Mutex mutex_;
   ByteBuffer queued_ MC_GUARDED_BY(mutex_);
   std::uint64_t queued_calls_ MC_GUARDED_BY(mutex_) = 0;
-  std::vector<Slot> slots_ MC_GUARDED_BY(mutex_);
-  std::vector<std::uint32_t> free_ MC_GUARDED_BY(mutex_);
-  bool refusing_ MC_GUARDED_BY(mutex_) = false;  // Closed: posts come too late.
+  Slab<PendingCall*> calls_ MC_GUARDED_BY(mutex_);  // By their id.
+  bool refusing_ MC_GUARDED_BY(mutex_) = false;     // Closed: posts come too late.
 
   std::unique_ptr<Lane> lane_;
 };

@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "mooncake-common/src/concurrency/cond_var.h"
-#include "mooncake-common/src/concurrency/executor.h"
 #include "mooncake-common/src/concurrency/mutex.h"
+#include "mooncake-common/src/concurrency/thread.h"
 
 namespace mooncake::transfer {
 

@@ -8,8 +8,8 @@
 #include <memory>
 
 #include "mooncake-common/src/concurrency/cond_var.h"
-#include "mooncake-common/src/concurrency/executor.h"
 #include "mooncake-common/src/concurrency/mutex.h"
+#include "mooncake-common/src/concurrency/thread.h"
 #include "mooncake-transfer-engine/src/transports/local/local_channel.h"
 
 namespace mooncake::transfer {

@@ -1,9 +1,10 @@
-#include "mooncake-common/src/concurrency/executor.h"
+#include "mooncake-common/src/concurrency/thread.h"
 
 #include <fmt/format.h>
 #include <pthread.h>
 
 #include <csignal>
+#include <string>
 #include <system_error>
 #include <utility>
 
@@ -59,60 +60,6 @@ Result<Thread> Thread::Start(std::string_view name, std::move_only_function<void
 void Thread::Join() {
   if (thread_.joinable()) {
     thread_.join();
-  }
-}
-
-Result<void> Executor::Start() {
-  MC_CHECK(threads_.empty());
-  for (std::size_t i = 0; i < options_.threads; ++i) {
-    auto thread = Thread::Start(
-        options_.threads == 1 ? options_.name : fmt::format("{}-{}", options_.name, i),
-        [this] { Run(); });
-    if (!thread) {
-      Stop();
-      return std::unexpected(std::move(thread).error());
-    }
-    threads_.push_back(std::move(*thread));
-  }
-  return {};
-}
-
-bool Executor::Submit(Task task) {
-  {
-    const MutexLock lock(mutex_);
-    if (stopping_ || queue_.size() >= options_.max_queued) {
-      return false;
-    }
-    queue_.push_back(std::move(task));
-  }
-  changed_.NotifyOne();
-  return true;
-}
-
-void Executor::Stop() {
-  {
-    const MutexLock lock(mutex_);
-    stopping_ = true;
-  }
-  changed_.NotifyAll();
-  threads_.clear();
-}
-
-void Executor::Run() {
-  while (true) {
-    Task task;
-    {
-      const MutexLock lock(mutex_);
-      while (queue_.empty()) {
-        if (stopping_) {
-          return;
-        }
-        changed_.Wait(mutex_);
-      }
-      task = std::move(queue_.front());
-      queue_.pop_front();
-    }
-    task();
   }
 }
 
