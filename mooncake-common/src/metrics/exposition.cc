@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 #include <iterator>
 
 namespace mooncake {
@@ -25,16 +24,6 @@ void AppendEscaped(std::string& out, std::string_view text, bool escape_quotes) 
       out += c;
     }
   }
-}
-
-std::string Number(double value) {
-  if (std::isnan(value)) {
-    return "NaN";
-  }
-  if (std::isinf(value)) {
-    return value > 0 ? "+Inf" : "-Inf";
-  }
-  return fmt::format("{}", value);
 }
 
 }  // namespace
@@ -62,11 +51,6 @@ void ExpositionWriter::Sample(std::string_view name, const Labels& labels, std::
 void ExpositionWriter::Sample(std::string_view name, const Labels& labels, std::int64_t value) {
   NameAndLabels(name, labels);
   fmt::format_to(std::back_inserter(text_), " {}\n", value);
-}
-
-void ExpositionWriter::Sample(std::string_view name, const Labels& labels, double value) {
-  NameAndLabels(name, labels);
-  fmt::format_to(std::back_inserter(text_), " {}\n", Number(value));
 }
 
 void ExpositionWriter::Sample(std::string_view name, const Labels& labels,

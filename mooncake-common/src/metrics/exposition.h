@@ -19,6 +19,7 @@ namespace mooncake {
 
 class ExpositionWriter {
  public:
+  // Names with their values, in the order in which they are written.
   using Labels = std::vector<std::pair<std::string, std::string>>;
 
   // Begins a family; its samples follow. `type` is counter, gauge or histogram.
@@ -26,7 +27,6 @@ class ExpositionWriter {
 
   void Sample(std::string_view name, const Labels& labels, std::uint64_t value);
   void Sample(std::string_view name, const Labels& labels, std::int64_t value);
-  void Sample(std::string_view name, const Labels& labels, double value);
   void Sample(std::string_view name, const Labels& labels, const Histogram::Snapshot& value);
 
   [[nodiscard]] std::string Take() { return std::move(text_); }

@@ -1,7 +1,6 @@
 #include "mooncake-common/src/metrics/metric.h"
 
 #include <algorithm>
-#include <cmath>
 #include <numeric>
 
 #include "mooncake-common/src/base/result.h"
@@ -56,26 +55,6 @@ Histogram::Snapshot Histogram::Read() const {
   snapshot.count =
       std::accumulate(snapshot.counts.begin(), snapshot.counts.end(), std::uint64_t{0});
   return snapshot;
-}
-
-std::uint64_t Histogram::Snapshot::Quantile(double share) const {
-  const auto wanted = static_cast<std::uint64_t>(std::ceil(share * static_cast<double>(count)));
-  std::uint64_t seen = 0;
-  for (std::size_t bucket = 0; bucket < bounds.size(); ++bucket) {
-    seen += counts[bucket];
-    if (seen > 0 && seen >= wanted) {
-      return bounds[bucket];
-    }
-  }
-  return count == 0 || bounds.empty() ? 0 : bounds.back();
-}
-
-std::span<const std::uint64_t> LatencyBucketsUs() {
-  static constexpr auto kBuckets = std::to_array<std::uint64_t>(
-      {1,      2,      5,       10,      20,      50,       100,     200,
-       500,    1000,   2000,    5000,    10000,   20000,    50000,   100000,
-       200000, 500000, 1000000, 2000000, 5000000, 10000000, 20000000});
-  return kBuckets;
 }
 
 }  // namespace mooncake

@@ -70,10 +70,6 @@ class Histogram {
     std::vector<std::uint64_t> counts;  // One more than bounds; not cumulated.
     std::uint64_t sum = 0;
     std::uint64_t count = 0;
-
-    // The upper end of the bucket that holds this share (0 to 1) of all values; 0 if there are
-    // none, the last bound if it lies above that.
-    [[nodiscard]] std::uint64_t Quantile(double share) const;
   };
   [[nodiscard]] Snapshot Read() const;
 
@@ -82,8 +78,5 @@ class Histogram {
   const std::size_t stride_;  // Cells of one shard, whole cache lines: buckets, then the sum.
   std::unique_ptr<std::atomic<std::uint64_t>[]> cells_;
 };
-
-// Buckets for latencies in microseconds, up to 20 s.
-[[nodiscard]] std::span<const std::uint64_t> LatencyBucketsUs();
 
 }  // namespace mooncake

@@ -3,13 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <array>
-#include <cmath>
 #include <cstdint>
-#include <vector>
 
-#include "mooncake-common/src/base/random.h"
 #include "mooncake-common/src/concurrency/thread.h"
 
 namespace mooncake {
@@ -55,32 +51,6 @@ TEST(Histogram, ABoundBelongsToItsOwnBucket) {
   }
   EXPECT_THAT(histogram.Read().counts, ElementsAre(1, 2, 2, 2));
   EXPECT_EQ(histogram.Read().sum, 0U);  // The sum wraps like every counter.
-}
-
-TEST(Histogram, QuantilesAgreeWithSortedValues) {
-  for (std::uint64_t seed = 0; seed < 50; ++seed) {
-    SCOPED_TRACE(testing::Message() << "seed=" << seed);
-    Rng rng(seed);
-    Histogram histogram(LatencyBucketsUs());
-    std::vector<std::uint64_t> values(rng.Between(1, 500));
-    for (std::uint64_t& value : values) {
-      value = rng.Uniform(20'000'000);
-      histogram.Observe(value);
-    }
-    std::ranges::sort(values);
-    for (const double share : {0.0, 0.5, 0.99, 1.0}) {
-      const auto rank =
-          static_cast<std::size_t>(std::ceil(share * static_cast<double>(values.size())));
-      const std::uint64_t exact = values[rank == 0 ? 0 : rank - 1];
-      EXPECT_EQ(histogram.Read().Quantile(share),
-                *std::ranges::lower_bound(LatencyBucketsUs(), exact))
-          << share;
-    }
-  }
-  Histogram empty(LatencyBucketsUs());
-  EXPECT_EQ(empty.Read().Quantile(0.5), 0U);
-  empty.Observe(UINT64_MAX);
-  EXPECT_EQ(empty.Read().Quantile(0.5), 20'000'000U);
 }
 
 }  // namespace

@@ -1,7 +1,6 @@
 #include "mooncake-common/src/metrics/registry.h"
 
 #include <algorithm>
-#include <type_traits>
 #include <variant>
 
 #include "mooncake-common/src/base/result.h"
@@ -10,9 +9,8 @@
 namespace mooncake {
 namespace {
 
-using Computed = std::function<double()>;
 using Source = std::variant<std::unique_ptr<CounterFamily>, std::unique_ptr<GaugeFamily>,
-                            std::unique_ptr<HistogramFamily>, Computed>;
+                            std::unique_ptr<HistogramFamily>>;
 
 std::string_view TypeOf(const Source& source) {
   if (std::holds_alternative<std::unique_ptr<CounterFamily>>(source)) {
@@ -26,10 +24,10 @@ auto ValueOf(const Gauge& gauge) { return gauge.Value(); }
 auto ValueOf(const Histogram& histogram) { return histogram.Read(); }
 
 template <typename Metric>
-void WriteMembers(ExpositionWriter& writer, const std::string& name, const MetricLabels& constant,
+void WriteMembers(ExpositionWriter& writer, const std::string& name,
                   const MetricFamily<Metric>& family) {
   for (const auto& [values, metric] : family.Read()) {
-    MetricLabels labels = constant;
+    ExpositionWriter::Labels labels;
     for (std::size_t i = 0; i < values.size(); ++i) {
       labels.emplace_back(family.label_names()[i], values[i]);
     }
@@ -78,11 +76,7 @@ struct Registry::Family {
   Source source;
 };
 
-Registry::Registry(MetricLabels constant) : constant_(std::move(constant)) {
-  MC_CHECK(
-      std::ranges::all_of(constant_, [](const auto& label) { return IsLabelName(label.first); }));
-}
-
+Registry::Registry() = default;
 Registry::~Registry() = default;
 
 Counter& Registry::AddCounter(std::string_view name, std::string_view help) {
@@ -129,11 +123,6 @@ HistogramFamily& Registry::AddHistogramFamily(std::string_view name, std::string
   return added;
 }
 
-void Registry::AddComputedGauge(std::string_view name, std::string_view help,
-                                std::function<double()> compute) {
-  Add({.name = std::string(name), .help = std::string(help), .source = std::move(compute)});
-}
-
 void Registry::Add(Family family) {
   MC_CHECK(IsMetricName(family.name));
   const MutexLock lock(mutex_);
@@ -156,15 +145,8 @@ std::string Registry::Expose() const {
   ExpositionWriter writer;
   for (const Family* family : Families()) {
     writer.Family(family->name, family->help, TypeOf(family->source));
-    std::visit(
-        [&](const auto& source) {
-          if constexpr (std::is_same_v<std::decay_t<decltype(source)>, Computed>) {
-            writer.Sample(family->name, constant_, source());
-          } else {
-            WriteMembers(writer, family->name, constant_, *source);
-          }
-        },
-        family->source);
+    std::visit([&](const auto& source) { WriteMembers(writer, family->name, *source); },
+               family->source);
   }
   return writer.Take();
 }

@@ -18,16 +18,12 @@
 #include <span>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 #include "mooncake-common/src/concurrency/mutex.h"
 #include "mooncake-common/src/metrics/metric.h"
 
 namespace mooncake {
-
-// Label names with their values, in the order in which they are written.
-using MetricLabels = std::vector<std::pair<std::string, std::string>>;
 
 // Media type of Registry::Expose().
 inline constexpr std::string_view kMetricsContentType = "text/plain; version=0.0.4";
@@ -67,8 +63,7 @@ using HistogramFamily = MetricFamily<Histogram>;
 
 class Registry {
  public:
-  // `constant` labels stand on every line, in front of the others.
-  explicit Registry(MetricLabels constant = {});
+  Registry();
   ~Registry();
   Registry(const Registry&) = delete;
   Registry& operator=(const Registry&) = delete;
@@ -86,11 +81,6 @@ class Registry {
                                       std::span<const std::uint64_t> bounds,
                                       std::vector<std::string> label_names);
 
-  // A gauge that is asked for whenever the metrics are read. `compute` is called without a lock
-  // held, on the reader's thread, and must stay callable until the registry is gone.
-  void AddComputedGauge(std::string_view name, std::string_view help,
-                        std::function<double()> compute);
-
   // All families in the text format 0.0.4, in the order in which they were added.
   [[nodiscard]] std::string Expose() const MC_EXCLUDES(mutex_);
 
@@ -103,7 +93,6 @@ class Registry {
   void Add(Family family) MC_EXCLUDES(mutex_);
   [[nodiscard]] std::vector<const Family*> Families() const MC_EXCLUDES(mutex_);
 
-  const MetricLabels constant_;
   mutable Mutex mutex_;
   // Only ever grows; a family that is in here does not change any more.
   std::vector<std::unique_ptr<const Family>> families_ MC_GUARDED_BY(mutex_);

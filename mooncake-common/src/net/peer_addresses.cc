@@ -27,14 +27,6 @@ PeerAddresses::PeerAddresses(std::string host, std::uint16_t port, NameLookup lo
   }
 }
 
-void PeerAddresses::SetOnKnown(std::function<void()> on_known) {
-  const MutexLock lock(mutex_);
-  on_known_.swap(on_known);
-  while (calls_ > 0) {
-    changed_.Wait(mutex_);
-  }
-}
-
 Result<void> PeerAddresses::WaitUntilKnown(Instant deadline) {
   const MutexLock lock(mutex_);
   while (addresses_.empty()) {
@@ -113,26 +105,16 @@ void PeerAddresses::BeginLookup() {
 }
 
 void PeerAddresses::OnAnswer(Result<Addresses> found) {
-  std::function<void()> on_known;
-  {
-    const MutexLock lock(mutex_);
-    looking_ = false;
-    if (found) {
-      addresses_ = *std::move(found);
-      next_ = 0;
-      ++turn_;
-      failure_.reset();
-    } else if (addresses_.empty()) {
-      failure_ = std::move(found).error();
-    }
-    on_known = on_known_;
-    ++calls_;
-  }
-  if (on_known) {
-    on_known();
-  }
   const MutexLock lock(mutex_);
-  --calls_;
+  looking_ = false;
+  if (found) {
+    addresses_ = *std::move(found);
+    next_ = 0;
+    ++turn_;
+    failure_.reset();
+  } else if (addresses_.empty()) {
+    failure_ = std::move(found).error();
+  }
   changed_.NotifyAll();
 }
 

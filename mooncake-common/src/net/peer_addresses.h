@@ -11,7 +11,6 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -37,10 +36,6 @@ class PeerAddresses : public std::enable_shared_from_this<PeerAddresses> {
   // Begins to look up a host that is no number.
   [[nodiscard]] static std::shared_ptr<PeerAddresses> Create(std::string host, std::uint16_t port,
                                                              NameLookup lookup = ResolveAddresses);
-
-  // `on_known` is called, without locks, whenever a lookup has ended, well or not. After this
-  // returns the previous one does not run any more; so not from within one.
-  void SetOnKnown(std::function<void()> on_known) MC_EXCLUDES(mutex_);
 
   // Errors: kTimeout, and those of the lookup.
   [[nodiscard]] Result<void> WaitUntilKnown(Instant deadline) MC_EXCLUDES(mutex_);
@@ -76,9 +71,7 @@ class PeerAddresses : public std::enable_shared_from_this<PeerAddresses> {
   std::size_t next_ MC_GUARDED_BY(mutex_) = 0;
   std::uint64_t turn_ MC_GUARDED_BY(mutex_) = 0;
   bool looking_ MC_GUARDED_BY(mutex_) = false;
-  int calls_ MC_GUARDED_BY(mutex_) = 0;                 // Of on_known_ that run.
   std::optional<Error> failure_ MC_GUARDED_BY(mutex_);  // Of the last lookup, until somebody heard.
-  std::function<void()> on_known_ MC_GUARDED_BY(mutex_);
 };
 
 }  // namespace mooncake

@@ -31,11 +31,6 @@ enum class ObjectEventKind : std::uint8_t {
   kPinEnded,      // Volatile. A soft pin has run out.
 };
 
-[[nodiscard]] constexpr bool IsDurable(ObjectEventKind kind) {
-  return kind == ObjectEventKind::kCommitted || kind == ObjectEventKind::kRemoved ||
-         kind == ObjectEventKind::kReplicasLost;
-}
-
 enum class RemoveReason : std::uint8_t { kAsked, kEvicted, kRevoked, kReplaced, kTimedOut };
 
 struct ObjectEvent {

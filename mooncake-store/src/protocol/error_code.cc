@@ -87,22 +87,11 @@ constexpr std::array kCodes = {
     NamedCode{StoreCode::kTenantNotEmpty, "TENANT_NOT_EMPTY"},
 };
 
-const NamedCode* Find(std::int32_t number) {
-  const auto* found = std::ranges::find_if(
-      kCodes, [number](const NamedCode& entry) { return ToInt(entry.code) == number; });
-  return found == kCodes.end() ? nullptr : found;
-}
-
 }  // namespace
 
 std::string_view StoreCodeName(StoreCode code) {
-  const NamedCode* found = Find(ToInt(code));
-  return found == nullptr ? "UNKNOWN_ERROR" : found->name;
-}
-
-std::optional<StoreCode> StoreCodeFromInt(std::int32_t number) {
-  const NamedCode* found = Find(number);
-  return found == nullptr ? std::nullopt : std::optional(found->code);
+  const auto* found = std::ranges::find(kCodes, code, &NamedCode::code);
+  return found == kCodes.end() ? "UNKNOWN_ERROR" : found->name;
 }
 
 }  // namespace mooncake::store

@@ -6,7 +6,6 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
 #include <string_view>
 
 namespace mooncake::store {
@@ -88,9 +87,6 @@ enum class StoreCode : std::int32_t {
 
 // "OBJECT_NOT_FOUND" and so on; "UNKNOWN_ERROR" for a number that is no StoreCode.
 [[nodiscard]] std::string_view StoreCodeName(StoreCode code);
-
-// The code with that number, if there is one.
-[[nodiscard]] std::optional<StoreCode> StoreCodeFromInt(std::int32_t number);
 
 // What a StoreCode is on the wire and in the public APIs.
 [[nodiscard]] constexpr std::int32_t ToInt(StoreCode code) {

@@ -20,17 +20,16 @@ TEST(StoreCode, HasTheNumbersAndNamesOfThePublishedInterface) {
   EXPECT_EQ(StoreCodeName(StoreCode::kK8sLeaseNotFound), "K8S_LEASE_NOT_FOUND");
 }
 
-TEST(StoreCode, NumbersRoundTripAndNamesAreUnique) {
+TEST(StoreCode, EachHasANameOfItsOwn) {
   std::set<std::string> names;
   int count = 0;
   for (std::int32_t number = -3000; number <= 10; ++number) {
-    const auto code = StoreCodeFromInt(number);
-    if (!code) {
+    const std::string name(StoreCodeName(static_cast<StoreCode>(number)));
+    if (name == "UNKNOWN_ERROR") {
       continue;
     }
     ++count;
-    EXPECT_EQ(ToInt(*code), number);
-    EXPECT_TRUE(names.insert(std::string(StoreCodeName(*code))).second) << number;
+    EXPECT_TRUE(names.insert(name).second) << number;
   }
   EXPECT_EQ(count, 72);
   EXPECT_EQ(StoreCodeName(static_cast<StoreCode>(-2)), "UNKNOWN_ERROR");

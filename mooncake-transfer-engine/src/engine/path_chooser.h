@@ -58,7 +58,6 @@ class PathChooser {
 
   [[nodiscard]] const PathHealth& health(std::size_t path) const { return paths_[path].health; }
   [[nodiscard]] double bandwidth_bytes_ns(std::size_t path) const { return paths_[path].bandwidth; }
-  [[nodiscard]] double latency_ns(std::size_t path) const { return paths_[path].latency; }
   [[nodiscard]] std::size_t size() const { return paths_.size(); }
   // The one path that is chosen whatever the question while all are untroubled, if there is one.
   [[nodiscard]] std::optional<std::size_t> Sole() const;

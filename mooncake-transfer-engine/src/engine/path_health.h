@@ -52,7 +52,6 @@ class PathHealth {
   }
 
   [[nodiscard]] bool Paused(Instant now) const { return probing_ && now < paused_until_; }
-  [[nodiscard]] Instant paused_until() const { return paused_until_; }
   // Back from a pause, not yet trusted: give it one slice at a time.
   [[nodiscard]] bool Probing() const { return probing_; }
   // Nothing to remember: successes need not be reported.

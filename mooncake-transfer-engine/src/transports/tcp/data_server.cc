@@ -138,11 +138,6 @@ void DataServer::Stop() {
   }
 }
 
-std::size_t DataServer::connections() const {
-  const MutexLock lock(mutex_);
-  return connections_.size();
-}
-
 void DataServer::Admit(UniqueFd fd) {
   SetTcpSocketOptions(fd.get());
   std::shared_ptr<Connection> connection;

@@ -8,7 +8,6 @@
 // Ownership:     borrows regions and reactor, which must outlive it.
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -34,8 +33,6 @@ class DataServer {
   // Closes all connections; nothing is read or written after it returns. Twice is fine.
   void Stop();
 
-  [[nodiscard]] std::size_t connections() const;
-
  private:
   class Connection;
 
@@ -45,7 +42,7 @@ class DataServer {
   Reactor& reactor_;
   RegionTable& regions_;
   Acceptor acceptor_{reactor_, "data port"};
-  mutable Mutex mutex_;
+  Mutex mutex_;
   bool stopped_ MC_GUARDED_BY(mutex_) = false;
   std::uint64_t next_id_ MC_GUARDED_BY(mutex_) = 0;
   std::map<std::uint64_t, std::shared_ptr<Connection>> connections_ MC_GUARDED_BY(mutex_);
