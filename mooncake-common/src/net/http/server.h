@@ -7,7 +7,7 @@
 // Ownership:     handlers live until the server dies; a request only for the handler's call.
 // Untrusted:     everything a client sends is bounded by the options. A slow or silent client costs
 //                a connection until its timeout and delays nobody.
-// Source:        RFC 9112. Asio stays inside server.cc.
+// Source:        RFC 9112. Asio stays inside server.cc and server_connections.cc.
 #pragma once
 
 #include <cstddef>
@@ -71,9 +71,9 @@ class HttpServer {
   [[nodiscard]] std::uint16_t port() const;
   [[nodiscard]] HttpServerStats stats() const;
 
-  class Impl;  // Public for the code in server.cc; of no use elsewhere.
-
  private:
+  class Impl;
+
   const HttpServerOptions options_;
   Router router_;
   std::unique_ptr<Impl> impl_;  // From Start() on.
