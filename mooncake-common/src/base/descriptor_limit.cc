@@ -3,7 +3,9 @@
 #include <fmt/core.h>
 #include <sys/resource.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <limits>
 #include <system_error>
 
 #include "mooncake-common/src/base/log.h"
@@ -29,13 +31,15 @@ Result<std::uint64_t> RaiseDescriptorLimit() {
 
 void PrepareDescriptorsFor(std::uint64_t connections) {
   const Result<std::uint64_t> limit = RaiseDescriptorLimit();
+  const std::uint64_t needed =
+      std::min(connections, std::numeric_limits<std::uint64_t>::max() - kForTheRest) + kForTheRest;
   if (!limit) {
     MC_LOG_WARNING("{}", limit.error().message);
-  } else if (*limit < connections + kForTheRest) {
+  } else if (*limit < needed) {
     MC_LOG_WARNING(
         "this process may open {} descriptors, and {} connections need {}: those beyond wait; "
         "raise the hard limit (ulimit -Hn, LimitNOFILE= of systemd)",
-        *limit, connections, connections + kForTheRest);
+        *limit, connections, needed);
   }
 }
 

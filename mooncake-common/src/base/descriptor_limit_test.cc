@@ -1,8 +1,11 @@
 #include "mooncake-common/src/base/descriptor_limit.h"
 
+#include <fmt/core.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/resource.h>
+
+#include <cstdint>
 
 namespace mooncake {
 namespace {
@@ -41,6 +44,9 @@ TEST_F(DescriptorLimitTest, SaysWhatIsShortAndOnlyThen) {
   CaptureStderr();
   PrepareDescriptorsFor(before_.rlim_max);
   EXPECT_THAT(GetCapturedStderr(), HasSubstr("raise the hard limit"));
+  CaptureStderr();
+  PrepareDescriptorsFor(UINT64_MAX);  // More cannot be counted.
+  EXPECT_THAT(GetCapturedStderr(), HasSubstr(fmt::format("need {}", UINT64_MAX)));
 }
 
 }  // namespace
