@@ -104,6 +104,18 @@ def test_headers_say_pragma_once_and_files_stay_readable():
     assert not [str(path) for path in SOURCES if len((ROOT / path).read_text().splitlines()) > 600]
 
 
+def test_every_folder_with_sources_says_what_it_is():
+    def described(folder: Path) -> Path:
+        # Folders below an include/ only carry the names of the include path.
+        parts = folder.parts
+        return Path(*parts[: parts.index("include") + 1]) if "include" in parts else folder
+
+    sources = tracked(".h", ".cc", ".c", ".fbs", ".py", ".sh", ".cmake")
+    folders = {described(path.parent) for path in sources}
+    assert len(folders) > 10
+    assert not sorted(str(folder) for folder in folders if not (ROOT / folder / "README.md").is_file())
+
+
 def test_nothing_is_left_to_do():
     everything = tracked(".h", ".cc", ".py", ".sh", ".md", ".cmake", ".txt")
     word = "TO" + "DO"
