@@ -1,7 +1,11 @@
 #include "mooncake-integration/py_store.h"
 
+#include <pthread.h>
+
 #include <algorithm>
+#include <atomic>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <utility>
 
@@ -23,7 +27,8 @@ int NotSetUp() {
   return static_cast<int>(
       RememberError(StoreCode::kInvalidParams,
                     store::FailureText(StoreCode::kInvalidParams, "use the store", "",
-                                       "it is not set up, or was closed; call setup()")));
+                                       "it is not set up in this process, or was closed; call "
+                                       "setup()")));
 }
 
 int Refuse(std::string_view verb, std::string_view key, std::string_view cause) {
@@ -53,9 +58,22 @@ struct Live {
   Mutex mutex;
   std::map<PyStore*, std::weak_ptr<PyStore>> stores MC_GUARDED_BY(mutex);
 };
+std::atomic<Live*> g_live{nullptr};
+// Which process this is, counted in forks since the first store.
+std::atomic<std::uint64_t> g_process{0};
+
 Live& LiveStores() {
-  static Live live;
-  return live;
+  static std::once_flag once;
+  std::call_once(once, [] {
+    g_live = new Live();
+    // What the parent has set up stays the parent's, and its lock may be held by a thread that this
+    // process does not have.
+    static_cast<void>(::pthread_atfork(nullptr, nullptr, [] {
+      g_live = new Live();
+      ++g_process;
+    }));
+  });
+  return *g_live;
 }
 
 }  // namespace
@@ -67,6 +85,9 @@ std::shared_ptr<PyStore> PyStore::Create(void (*destroy)(PyStore*)) {
 template <typename Work, typename Otherwise>
 auto PyStore::With(Work work, Otherwise otherwise) const
     -> decltype(work(std::declval<const std::shared_ptr<store::Client>&>())) {
+  if (process_ != g_process) {
+    return otherwise();
+  }
   const std::shared_lock lock(mutex_);
   if (!client_) {
     return otherwise();
@@ -90,7 +111,16 @@ int PyStore::Setup(const store::ClientSettings& settings) {
   return 0;
 }
 
+void PyStore::Abandon() {
+  static_cast<void>(new std::shared_ptr<Client>(std::move(client_)));
+  std::construct_at(&mutex_);
+  process_ = g_process.load();
+}
+
 int PyStore::Close() {
+  if (process_ != g_process) {
+    Abandon();
+  }
   {
     Live& live = LiveStores();
     const MutexLock lock(live.mutex);

@@ -6,6 +6,7 @@
 // where a comment says otherwise.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -109,8 +110,13 @@ class PyStore : public std::enable_shared_from_this<PyStore> {
   auto With(Work work, Otherwise otherwise) const
       -> decltype(work(std::declval<const std::shared_ptr<store::Client>&>()));
 
+  // Forgets, without a touch, what the parent of this forked process has set up: the client's
+  // threads are not here, and its segment is the parent's.
+  void Abandon();
+
   mutable std::shared_mutex mutex_;
   std::shared_ptr<store::Client> client_;  // Under mutex_.
+  std::atomic<std::uint64_t> process_{0};  // That which set the client up.
 };
 
 }  // namespace mooncake::integration

@@ -92,3 +92,33 @@ handle = (s.put("k", b"x"), s.get_buffer("k"))
 atexit.register(lambda: s.put("late", b"x"))
 """,
     )
+
+
+def test_a_forked_process_leaves_the_store_of_its_parent_alone(master):
+    printed = run_script(
+        master,
+        """
+import os, sys
+value = b"v" * 100_000
+assert s.put("k", value) == 0
+def ended_well(child):
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+child = os.fork()
+if child == 0:
+    assert s.put("of the child", b"x") < 0
+    assert s.close() == 0
+    set_up(s)
+    assert s.get("k") == value
+    sys.exit(0)
+assert ended_well(child)
+child = os.fork()
+if child == 0:
+    del s
+    sys.exit(0)
+assert ended_well(child)
+assert s.get("k") == value
+assert s.put("of the parent", b"x") == 0
+print("alone")
+""",
+    )
+    assert printed == "alone\n"
