@@ -25,6 +25,7 @@ struct Mapping {
 std::optional<Mapping> ParseLine(std::string_view line) {
   Mapping mapping;
   const char* const last = line.data() + line.size();
+  // NOLINTNEXTLINE(bugprone-suspicious-stringview-data-usage): its end is given.
   const auto begin = std::from_chars(line.data(), last, mapping.begin, 16);
   if (begin.ec != std::errc{} || begin.ptr == last) {
     return std::nullopt;
