@@ -13,9 +13,7 @@ namespace {
 constexpr std::size_t kDrainAbove = 4096;
 constexpr std::int64_t kForever = std::numeric_limits<std::int64_t>::max();
 
-std::uint64_t EarlyGoneKey(ChainKey key, std::uint32_t tag) {
-  return (std::uint64_t{key.slot} << 32U) | tag;
-}
+std::uint64_t EndsKey(Slot slot, std::uint32_t tag) { return (std::uint64_t{slot} << 32U) | tag; }
 
 }  // namespace
 
@@ -118,6 +116,19 @@ EvictionHub::SlotState* EvictionHub::StateOf(ChainKey key) {
   return state == nullptr || state->tag != TagOf(key.hash) ? nullptr : state;
 }
 
+int EvictionHub::Ends(Slot slot, std::uint32_t tag) const {
+  const auto found = ends_.find(EndsKey(slot, tag));
+  return found == ends_.end() ? 0 : found->second;
+}
+
+void EvictionHub::AddEnds(Slot slot, std::uint32_t tag, int count) {
+  const auto [found, fresh] = ends_.try_emplace(EndsKey(slot, tag));
+  found->second += count;
+  if (found->second == 0) {
+    ends_.erase(found);
+  }
+}
+
 void EvictionHub::Drain() {
   {
     const MutexLock lock(ring_mutex_);
@@ -168,9 +179,14 @@ std::size_t EvictionHub::PlayChain(std::size_t at, const ChainHeader& chain) {
 std::size_t EvictionHub::PlayPut(std::size_t at) {
   const Record put = draining_.records[at];
   const std::size_t end = at + 1 + put.count;
-  const ChainKey key{put.hash, put.slot};
-  if (early_gone_.erase(EarlyGoneKey(key, TagOf(key.hash))) > 0) {
+  if (Ends(put.slot, TagOf(put.hash)) > 0) {
+    AddEnds(put.slot, TagOf(put.hash), -1);
     return end;
+  }
+  if (const SlotState* before = slots_.Find(put.slot); before != nullptr && before->tag != 0) {
+    AddEnds(put.slot, before->tag, -1);
+    policy_->OnGone(put.slot);
+    slots_.Remove(put.slot);
   }
   placements_.clear();
   for (++at; at < end; ++at) {
@@ -187,12 +203,18 @@ std::size_t EvictionHub::PlayPut(std::size_t at) {
 }
 
 void EvictionHub::PlayOther(const Record& record) {
-  const ChainKey key{record.hash, record.slot};
-  SlotState* state = StateOf(key);
-  if (state == nullptr) {
-    if (record.kind == Kind::kGone) {
-      early_gone_.insert(EarlyGoneKey(key, TagOf(key.hash)));
+  SlotState* state = StateOf({record.hash, record.slot});
+  if (record.kind == Kind::kGone) {
+    const std::uint32_t tag = TagOf(record.hash);
+    if (state == nullptr || Ends(record.slot, tag) < 0) {
+      AddEnds(record.slot, tag, 1);
+    } else {
+      policy_->OnGone(record.slot);
+      slots_.Remove(record.slot);
     }
+    return;
+  }
+  if (state == nullptr) {
     return;
   }
   switch (record.kind) {
@@ -205,10 +227,6 @@ void EvictionHub::PlayOther(const Record& record) {
       break;
     case Kind::kLease:
       state->protected_until_ns = std::max(state->protected_until_ns, record.until_ns);
-      break;
-    case Kind::kGone:
-      policy_->OnGone(record.slot);
-      slots_.Remove(record.slot);
       break;
     default:
       break;
@@ -232,9 +250,9 @@ std::string EvictionHub::CheckInvariants(std::size_t objects) {
   Drain();
   std::size_t known = 0;
   slots_.ForEach([&](Slot, const SlotState& state) { known += state.tag != 0 ? 1 : 0; });
-  if (known != objects || !early_gone_.empty()) {
-    return fmt::format("the eviction hub knows {} of {} objects, and {} that went too early", known,
-                       objects, early_gone_.size());
+  if (known != objects || !ends_.empty()) {
+    return fmt::format("the eviction hub knows {} of {} objects, and {} whose end came out of turn",
+                       known, objects, ends_.size());
   }
   return policy_->CheckInvariants();
 }

@@ -17,7 +17,7 @@
 #include <optional>
 #include <span>
 #include <string>
-#include <unordered_set>
+#include <unordered_map>
 #include <vector>
 
 #include "mooncake-common/src/base/clock.h"
@@ -105,8 +105,13 @@ class EvictionHub {
   const std::unique_ptr<EvictionPolicy> policy_;
   const bool needs_parents_;
   SlotArray<SlotState> slots_ MC_GUARDED_BY(policy_mutex_);
-  // Objects that went before their put was told, by slot and tag.
-  std::unordered_set<std::uint64_t> early_gone_ MC_GUARDED_BY(policy_mutex_);
+  // Notes so many ends of this object that came before its put (above 0), or that are still to come
+  // although its slot has been told to be another's (below).
+  void AddEnds(Slot slot, std::uint32_t tag, int count) MC_REQUIRES(policy_mutex_);
+  [[nodiscard]] int Ends(Slot slot, std::uint32_t tag) const MC_REQUIRES(policy_mutex_);
+
+  // What threads tell of one slot may change places. By slot and tag, see AddEnds; never 0.
+  std::unordered_map<std::uint64_t, int> ends_ MC_GUARDED_BY(policy_mutex_);
   Ring draining_ MC_GUARDED_BY(policy_mutex_);
   std::vector<ChainKey> keys_ MC_GUARDED_BY(policy_mutex_);  // Scratch.
   std::vector<Placement> placements_ MC_GUARDED_BY(policy_mutex_);

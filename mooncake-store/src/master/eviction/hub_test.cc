@@ -142,6 +142,32 @@ TEST_F(HubTest, AnObjectThatWentBeforeItsPutWasToldIsNeverTold) {
   EXPECT_EQ(transcript_, "put 200@1 parent -1: 2x3\nready 1\n");
 }
 
+TEST_F(HubTest, ASlotMayBeGivenOnBeforeTheEndOfWhoHadItIsTold) {
+  Put({100, 7});
+  Put({100, 7});  // The same key came back to its slot.
+  Gone({100, 7});
+  EXPECT_EQ(hub_.CheckInvariants(1), "");
+  Put({200, 7});
+  EXPECT_NE(hub_.CheckInvariants(1), "") << "an end is still to come";
+  Gone({100, 7});
+  EXPECT_EQ(hub_.CheckInvariants(1), "");
+  Gone({200, 7});
+  EXPECT_EQ(hub_.CheckInvariants(0), "");
+  EXPECT_EQ(transcript_,
+            "put 100@7 parent -1: 2x3\ngone 7\n"
+            "put 100@7 parent -1: 2x3\ngone 7\n"
+            "put 200@7 parent -1: 2x3\ngone 7\n");
+}
+
+TEST_F(HubTest, AKeyMayEndTwiceBeforeItsPutsAreTold) {
+  Gone({100, 7});
+  Gone({100, 7});
+  Put({100, 7});
+  Put({100, 7});
+  EXPECT_EQ(hub_.CheckInvariants(0), "");
+  EXPECT_EQ(transcript_, "");
+}
+
 TEST_F(HubTest, DrainsByItselfOnlyWhenTheRingHasGrown) {
   Put({100, 1});
   hub_.DrainIfGrown();
