@@ -95,6 +95,10 @@ class EvictionHub {
   static std::uint32_t TagOf(std::uint64_t hash) { return static_cast<std::uint32_t>(hash) | 1U; }
   // The slot's state if it still belongs to the object of that hash, else null.
   SlotState* StateOf(ChainKey key) MC_REQUIRES(policy_mutex_);
+  // Notes so many ends of this object that came before its put (above 0), or that are still to come
+  // although its slot has been told to be another's (below).
+  void AddEnds(Slot slot, std::uint32_t tag, int count) MC_REQUIRES(policy_mutex_);
+  [[nodiscard]] int Ends(Slot slot, std::uint32_t tag) const MC_REQUIRES(policy_mutex_);
   void Drain() MC_REQUIRES(policy_mutex_) MC_EXCLUDES(ring_mutex_);
   // Each takes one event from records[at] and returns the index behind it.
   std::size_t PlayChain(std::size_t at, const ChainHeader& chain) MC_REQUIRES(policy_mutex_);
@@ -105,11 +109,6 @@ class EvictionHub {
   const std::unique_ptr<EvictionPolicy> policy_;
   const bool needs_parents_;
   SlotArray<SlotState> slots_ MC_GUARDED_BY(policy_mutex_);
-  // Notes so many ends of this object that came before its put (above 0), or that are still to come
-  // although its slot has been told to be another's (below).
-  void AddEnds(Slot slot, std::uint32_t tag, int count) MC_REQUIRES(policy_mutex_);
-  [[nodiscard]] int Ends(Slot slot, std::uint32_t tag) const MC_REQUIRES(policy_mutex_);
-
   // What threads tell of one slot may change places. By slot and tag, see AddEnds; never 0.
   std::unordered_map<std::uint64_t, int> ends_ MC_GUARDED_BY(policy_mutex_);
   Ring draining_ MC_GUARDED_BY(policy_mutex_);

@@ -170,66 +170,52 @@ TEST(LruPolicy, PicksWhatANaiveListPicksForAnySeed) {
   }
 }
 
-TEST(LruPolicy, AStoreFullOfLeasedObjectsIsNotWalked) {
-  LruPolicy policy;
-  NaiveLru twin;
-  const std::vector<Placement> here{{0, 1}};
-  std::vector<ChainKey> keys;
-  for (Slot slot = 0; slot < 1000; ++slot) {
-    policy.OnPut({.slot = slot, .placements = here});
-    policy.OnReady(slot);
-    twin.objects_.push_back({slot, here, PinClass::kNone, true, 100});
-    keys.push_back({.slot = slot});
+// Objects that were put and looked up as one chain of so many, on segment 0, 64 bytes each.
+class OneChain {
+ public:
+  // Each is bound until `until(slot)`.
+  template <typename Until>
+  OneChain(Slot count, Until until) {
+    const std::vector<Placement> here{{0, 1}};
+    std::vector<ChainKey> keys;
+    for (Slot slot = 0; slot < count; ++slot) {
+      policy_.OnPut({.slot = slot, .placements = here});
+      policy_.OnReady(slot);
+      twin_.objects_.push_back({slot, here, PinClass::kNone, true, until(slot)});
+      keys.push_back({.slot = slot});
+    }
+    policy_.OnChain({.keys = keys});
   }
-  policy.OnChain({.keys = keys});
-  SegmentMask mask;
-  mask.Add(0);
-  LeaseGuard guard(twin, 50);
-  std::vector<Slot> picked;
-  policy.Pick({.segments = &mask, .bytes = 64}, guard, picked);
-  EXPECT_TRUE(picked.empty());
-  EXPECT_LE(guard.asked, 64);
+  std::vector<Slot> Pick(std::uint64_t bytes) {
+    SegmentMask mask;
+    mask.Add(0);
+    std::vector<Slot> picked;
+    policy_.Pick({.segments = &mask, .bytes = bytes}, guard_, picked);
+    return picked;
+  }
+  [[nodiscard]] const LeaseGuard& guard() const { return guard_; }
+
+ private:
+  LruPolicy policy_;
+  NaiveLru twin_;
+  LeaseGuard guard_{twin_, 50};
+};
+
+TEST(LruPolicy, AStoreFullOfLeasedObjectsIsNotWalked) {
+  OneChain chain(1000, [](Slot) { return 100U; });
+  EXPECT_TRUE(chain.Pick(64).empty());
+  EXPECT_LE(chain.guard().asked, 64);
 }
 
 // An object that is being replaced is bound without a lease, for as long as that takes.
 TEST(LruPolicy, WhatIsBoundBySomethingElseThanItsLeaseHidesNobody) {
-  LruPolicy policy;
-  NaiveLru twin;
-  const std::vector<Placement> here{{0, 1}};
-  std::vector<ChainKey> keys;
-  for (Slot slot = 0; slot < 10; ++slot) {
-    policy.OnPut({.slot = slot, .placements = here});
-    policy.OnReady(slot);
-    twin.objects_.push_back({slot, here, PinClass::kNone, true, slot == 3 ? 50U : 100U});
-    keys.push_back({.slot = slot});
-  }
-  policy.OnChain({.keys = keys});
-  SegmentMask mask;
-  mask.Add(0);
-  LeaseGuard guard(twin, 50);
-  std::vector<Slot> picked;
-  policy.Pick({.segments = &mask, .bytes = 640}, guard, picked);
-  EXPECT_EQ(picked, (std::vector<Slot>{3}));
+  OneChain chain(10, [](Slot slot) { return slot == 3 ? 50U : 100U; });
+  EXPECT_EQ(chain.Pick(640), (std::vector<Slot>{3}));
 }
 
 TEST(LruPolicy, KeepsTheHeadOfAChainLongest) {
-  LruPolicy policy;
-  NaiveLru twin;
-  const std::vector<Placement> here{{0, 1}};
-  std::vector<ChainKey> keys;
-  for (Slot slot = 0; slot < 4; ++slot) {
-    policy.OnPut({.slot = slot, .placements = here});
-    policy.OnReady(slot);
-    twin.objects_.push_back({slot, here, PinClass::kNone, true, 0});
-    keys.push_back({.slot = slot});
-  }
-  policy.OnChain({.keys = keys});
-  SegmentMask mask;
-  mask.Add(0);
-  LeaseGuard guard(twin, 50);
-  std::vector<Slot> picked;
-  policy.Pick({.segments = &mask, .bytes = 192}, guard, picked);
-  EXPECT_EQ(picked, (std::vector<Slot>{3, 2, 1}));
+  OneChain chain(4, [](Slot) { return 0U; });
+  EXPECT_EQ(chain.Pick(192), (std::vector<Slot>{3, 2, 1}));
 }
 
 }  // namespace
