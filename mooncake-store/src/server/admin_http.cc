@@ -5,7 +5,8 @@
 namespace mooncake::store {
 
 void AdminHttp::Attach(HttpServer& server) {
-  const auto route = [&](std::string_view method, std::string_view path, Handler handler) {
+  const auto route = [&]<typename Answer>(std::string_view method, std::string_view path,
+                                          Handler<Answer> handler) {
     server.Handle(method, path, [this, handler](const HttpRequest& request) {
       return (this->*handler)(request);
     });

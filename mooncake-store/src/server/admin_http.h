@@ -27,7 +27,9 @@ class AdminHttp {
   void Attach(HttpServer& server);
 
  private:
-  using Handler = HttpResponse (AdminHttp::*)(const HttpRequest& request);
+  // GetAllKeys() and RemoveAll() visit every object, so they go in steps.
+  template <typename Answer>
+  using Handler = Answer (AdminHttp::*)(const HttpRequest& request);
 
   // ---- State of the service (admin_http.cc) ----
   HttpResponse Metrics(const HttpRequest& request);
@@ -42,8 +44,8 @@ class AdminHttp {
   // ---- Objects (admin_objects.cc) ----
   HttpResponse QueryKey(const HttpRequest& request);
   HttpResponse BatchQueryKeys(const HttpRequest& request);
-  HttpResponse GetAllKeys(const HttpRequest& request);
-  HttpResponse RemoveAll(const HttpRequest& request);
+  HttpAnswer GetAllKeys(const HttpRequest& request);
+  HttpAnswer RemoveAll(const HttpRequest& request);
 
   // ---- Segments (admin_segments.cc) ----
   HttpResponse GetAllSegments(const HttpRequest& request);

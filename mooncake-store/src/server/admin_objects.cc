@@ -123,32 +123,31 @@ HttpResponse AdminHttp::BatchQueryKeys(const HttpRequest& request) {
   return JsonReply({{"success", true}, {"data", std::move(data)}});
 }
 
-HttpResponse AdminHttp::GetAllKeys(const HttpRequest&) {
-  ObjectSweep sweep;
-  std::vector<std::string> keys;
-  std::string text;
-  bool done = false;
-  while (!done) {
+HttpAnswer AdminHttp::GetAllKeys(const HttpRequest&) {
+  return [this, sweep = ObjectSweep(), keys = std::vector<std::string>(),
+          text = std::string()]() mutable -> std::optional<HttpResponse> {
     keys.clear();
-    done = master_.StepList(sweep, keys);
+    const bool done = master_.StepList(sweep, keys);
     for (const std::string& key : keys) {
       text += key;
       text += '\n';
     }
-  }
-  return ListReply(std::move(text));
+    return done ? std::optional(ListReply(std::move(text))) : std::nullopt;
+  };
 }
 
-HttpResponse AdminHttp::RemoveAll(const HttpRequest& request) {
+HttpAnswer AdminHttp::RemoveAll(const HttpRequest& request) {
   const std::string_view force = request.Query("force").value_or("");
-  RemoveAllRequest removal{.force = force == "true" || force == "1"};
+  const RemoveAllRequest removal{.force = force == "true" || force == "1"};
   ObjectSweep sweep;
-  RemoveManyReply reply{.code = Master::Begin(removal, sweep)};
-  while (!master_.StepRemove(sweep, clock_.Now())) {
-  }
-  reply.removed = sweep.removed;
-  metrics_.Count(removal, reply);
-  return JsonReply({{"success", true}, {"removed_count", reply.removed}});
+  const StoreCode code = Master::Begin(removal, sweep);
+  return [this, removal, code, sweep = std::move(sweep)]() mutable -> std::optional<HttpResponse> {
+    if (!master_.StepRemove(sweep, clock_.Now())) {
+      return std::nullopt;
+    }
+    metrics_.Count(removal, RemoveManyReply{.code = code, .removed = sweep.removed});
+    return JsonReply({{"success", true}, {"removed_count", sweep.removed}});
+  };
 }
 
 }  // namespace mooncake::store

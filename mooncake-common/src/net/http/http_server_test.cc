@@ -217,6 +217,94 @@ TEST(HttpServer, SurvivesAHandlerThatThrowsAndHidesItsWords) {
   EXPECT_THAT(answers, EndsWith("hello"));
 }
 
+// Its answer "done" takes steps until `go_on` is set, and some more.
+struct Stepping {
+  std::atomic<bool> go_on{false};
+  std::atomic<int> steps{0};
+
+  HttpHandler Handler() {
+    return [this](const HttpRequest&) -> HttpAnswer {
+      return [this, left = 3]() mutable -> std::optional<HttpResponse> {
+        ++steps;
+        if (!go_on || --left > 0) {
+          return std::nullopt;
+        }
+        return HttpResponse{.body = "done"};
+      };
+    };
+  }
+};
+
+std::unique_ptr<HttpServer> MakeSteppingServer(Stepping& stepping, HttpServerOptions options = {}) {
+  options.host = "127.0.0.1";
+  auto server = std::make_unique<HttpServer>(std::move(options));
+  server->Handle("GET", "/steps", stepping.Handler());
+  server->Handle("GET", "/hello", [](const HttpRequest&) { return HttpResponse{.body = "hello"}; });
+  server->Handle("GET", "/throw", [](const HttpRequest&) -> HttpAnswer {
+    return []() -> std::optional<HttpResponse> { throw std::runtime_error("secret"); };
+  });
+  const Result<void> started = server->Start();
+  EXPECT_TRUE(started) << started.error().ToString();
+  return server;
+}
+
+TEST(HttpServer, ServesOthersBetweenTheStepsOfALongAnswer) {
+  Stepping stepping;
+  const auto server = MakeSteppingServer(stepping);
+  RawClient slow(server->port());
+  // What comes before is answered before, what comes after it waits.
+  ASSERT_TRUE(
+      slow.Send("GET /hello HTTP/1.1\r\nHost: a\r\n\r\n"
+                "GET /steps HTTP/1.1\r\nHost: a\r\n\r\n"
+                "HEAD /steps HTTP/1.1\r\nHost: a\r\n\r\n"
+                "GET /hello HTTP/1.1\r\nHost: a\r\n\r\n"));
+  EXPECT_THAT(slow.ReadUntil("hello"), EndsWith("\r\n\r\nhello"));
+  RawClient other(server->port());
+  ASSERT_TRUE(other.Send("GET /hello HTTP/1.1\r\nHost: a\r\n\r\n"));
+  EXPECT_THAT(other.ReadUntil("hello"), EndsWith("\r\n\r\nhello"));
+  stepping.go_on = true;
+  const std::string rest = slow.ReadUntil("hello");
+  EXPECT_LT(rest.find("\r\n\r\ndoneHTTP/1.1 200 OK"), rest.find("hello")) << rest;
+  EXPECT_THAT(rest, HasSubstr("Content-Length: 4\r\n\r\nHTTP/1.1 200 OK")) << "of HEAD";
+}
+
+TEST(HttpServer, GivesALongAnswerTheTimeItTakes) {
+  Stepping stepping;
+  const auto server = MakeSteppingServer(stepping, {.idle_timeout = 20ms, .request_timeout = 20ms});
+  RawClient client(server->port());
+  ASSERT_TRUE(client.Send("GET /steps HTTP/1.1\r\nHost: a\r\n\r\n"));
+  // Two whole timeouts of another connection are more than two of this one's.
+  for (int i = 0; i < 2; ++i) {
+    RawClient(server->port()).ReadToEnd();
+  }
+  stepping.go_on = true;
+  EXPECT_THAT(client.ReadUntil("done"), EndsWith("done"));
+}
+
+TEST(HttpServer, DropsTheStepsOfALongAnswerWhenStopped) {
+  Stepping stepping;
+  const auto server = MakeSteppingServer(stepping, {.drain_timeout = 20ms});
+  RawClient client(server->port());
+  ASSERT_TRUE(client.Send("GET /steps HTTP/1.1\r\nHost: a\r\n\r\n"));
+  ASSERT_TRUE(WaitUntil([&] { return stepping.steps > 0; }));
+  server->Stop();
+  EXPECT_EQ(client.ReadToEnd(), "");
+  EXPECT_EQ(server->stats().connections_now, 0U);
+}
+
+TEST(HttpServer, SurvivesAStepThatThrows) {
+  Stepping stepping;
+  const auto server = MakeSteppingServer(stepping);
+  RawClient client(server->port());
+  ASSERT_TRUE(
+      client.Send("GET /throw HTTP/1.1\r\nHost: a\r\n\r\n"
+                  "GET /hello HTTP/1.1\r\nHost: a\r\n\r\n"));
+  const std::string answers = client.ReadUntil("hello");
+  EXPECT_THAT(answers, StartsWith("HTTP/1.1 500 Internal Server Error\r\n"));
+  EXPECT_THAT(answers, EndsWith("\r\n\r\nhello"));
+  EXPECT_EQ(answers.find("secret"), std::string::npos);
+}
+
 TEST(HttpServer, KeepsAnHttp10ConnectionOnlyWhenAsked) {
   const auto server = MakeServer();
   RawClient once(server->port());

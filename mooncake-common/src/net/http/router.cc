@@ -1,12 +1,31 @@
 #include "mooncake-common/src/net/http/router.h"
 
 #include <exception>
+#include <string>
+#include <type_traits>
 #include <utility>
 
 #include "mooncake-common/src/base/log.h"
 #include "mooncake-common/src/base/text.h"
 
 namespace mooncake {
+
+namespace {
+
+// What `work` gives; a 500 when it throws. The log calls the request by `name()`.
+template <typename Name, typename Work>
+std::invoke_result_t<Work&> Guarded(const Name& name, Work&& work) {
+  try {
+    return work();
+  } catch (const std::exception& exception) {
+    MC_LOG_ERROR("handler of {} threw: {}", name(), exception.what());
+  } catch (...) {
+    MC_LOG_ERROR("handler of {} threw", name());
+  }
+  return HttpResponse{.status = 500, .body = "internal error\n"};
+}
+
+}  // namespace
 
 Router::Router() : fallback_([](const HttpRequest&) { return HttpResponse{.status = 404}; }) {}
 
@@ -30,16 +49,15 @@ HttpHandler& Router::Find(const HttpRequest& request) {
   return found == methods.end() ? fallback_ : found->second;
 }
 
-HttpResponse Router::Dispatch(const HttpRequest& request) {
-  try {
-    return Find(request)(request);
-  } catch (const std::exception& exception) {
-    MC_LOG_ERROR("handler of {} {} threw: {}", Quote(request.method), Quote(request.path),
-                 exception.what());
-  } catch (...) {
-    MC_LOG_ERROR("handler of {} {} threw", Quote(request.method), Quote(request.path));
+HttpAnswer Router::Dispatch(const HttpRequest& request) {
+  const auto name = [&] { return Quote(request.method) + " " + Quote(request.path); };
+  HttpAnswer answer = Guarded(name, [&] { return Find(request)(request); });
+  if (auto* steps = std::get_if<HttpSteps>(&answer)) {
+    *steps = [steps = std::move(*steps), name = name()]() mutable {
+      return Guarded([&] { return name; }, steps);
+    };
   }
-  return {.status = 500, .body = "internal error\n"};
+  return answer;
 }
 
 }  // namespace mooncake

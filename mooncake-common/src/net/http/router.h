@@ -5,14 +5,20 @@
 
 #include <functional>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
+#include <variant>
 
 #include "mooncake-common/src/net/http/message.h"
 
 namespace mooncake {
 
-using HttpHandler = std::move_only_function<HttpResponse(const HttpRequest&)>;
+// The rest of a long answer's work, asked again and again, others being served between, until it
+// gives the answer. May be dropped before, with its connection.
+using HttpSteps = std::move_only_function<std::optional<HttpResponse>()>;
+using HttpAnswer = std::variant<HttpResponse, HttpSteps>;
+using HttpHandler = std::move_only_function<HttpAnswer(const HttpRequest&)>;
 
 class Router {
  public:
@@ -28,8 +34,8 @@ class Router {
   void SetFallback(HttpHandler handler) { fallback_ = std::move(handler); }
 
   // HEAD goes to GET's handler where it has none of its own. A handler that throws gives a 500
-  // without the exception's text, which is logged.
-  [[nodiscard]] HttpResponse Dispatch(const HttpRequest& request);
+  // without the exception's text, which is logged; so does a step.
+  [[nodiscard]] HttpAnswer Dispatch(const HttpRequest& request);
 
  private:
   HttpHandler& Find(const HttpRequest& request);

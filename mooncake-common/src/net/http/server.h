@@ -1,7 +1,8 @@
 // An HTTP/1.1 server for metadata, administration and metrics.
 //
 // Threads:       Start() makes one thread, which does all IO and runs all handlers, one at a time.
-//                A handler must not block: while it runs, nobody else is served.
+//                A handler must not block: while it runs, nobody else is served. One that has much
+//                to do returns HttpSteps, and others are served between them.
 // Thread-safety: Handle(), SetFallback(), Start(), Stop() from the owner's thread; port() and
 //                stats() from any.
 // Ownership:     handlers live until the server dies; a request only for the handler's call.

@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <variant>
 
 namespace mooncake {
 namespace {
@@ -28,8 +29,8 @@ Instant Now() { return SteadyClock::Get().Now(); }
 
 }  // namespace
 
-// One client. It reads, or runs handlers, or writes, never two at once, so a client that does not
-// take its answers is not read from.
+// One client. It reads, or runs handlers and their steps, or writes, never two at once, so a client
+// that does not take its answers is not read from.
 class HttpConnections::Connection : public std::enable_shared_from_this<Connection> {
  public:
   Connection(HttpConnections& all, tcp::socket socket)
@@ -53,6 +54,7 @@ class HttpConnections::Connection : public std::enable_shared_from_this<Connecti
     error_code ignored;
     Ignore(socket_.close(ignored));
     timer_.cancel();
+    steps_ = nullptr;  // What they refer to may end before this does.
     all_.Forget(this);
   }
 
@@ -96,7 +98,7 @@ class HttpConnections::Connection : public std::enable_shared_from_this<Connecti
   // Answers what is complete in `bytes`, up to a fair share.
   void Turn(std::string_view bytes) {
     for (int left = kRequestsPerTurn; !bytes.empty() && phase_ == Phase::kServing; --left) {
-      if (left == 0 || output_.size() > kOutputBytesPerTurn) {
+      if (left == 0 || steps_ || output_.size() > kOutputBytesPerTurn) {
         input_.assign(bytes);
         break;
       }
@@ -134,20 +136,46 @@ class HttpConnections::Connection : public std::enable_shared_from_this<Connecti
   }
 
   void Answer() {
-    AfterResponse after = parser_->After();
+    after_ = parser_->After();
     const Result<HttpRequest> request = parser_->Take();
     if (!request) {
       return Refuse(400, request.error().message);
     }
     parser_.reset();
-    const HttpResponse response = all_.Dispatch(*request);
-    if (all_.draining_) {
-      after = AfterResponse::kClose;
+    send_body_ = request->method != "HEAD";
+    HttpAnswer answer = all_.Dispatch(*request);
+    if (auto* steps = std::get_if<HttpSteps>(&answer)) {
+      steps_ = std::move(*steps);
+    } else {
+      Respond(std::get<HttpResponse>(answer));
     }
-    output_ += EncodeResponse(response, after, request->method != "HEAD");
+  }
+
+  void Respond(const HttpResponse& response) {
+    const AfterResponse after = all_.draining_ ? AfterResponse::kClose : after_;
+    output_ += EncodeResponse(response, after, send_body_);
     if (after == AfterResponse::kClose) {
       phase_ = Phase::kClosing;
     }
+  }
+
+  // Nothing is read meanwhile, so a client that has left is noticed when its answer is written.
+  void Step() {
+    if (const std::optional<HttpResponse> response = steps_()) {
+      steps_ = nullptr;
+      Respond(*response);
+      return Flush();
+    }
+    Soon([](Connection& self) { self.Step(); });
+  }
+
+  // After what is ready for others.
+  void Soon(void (*what)(Connection& self)) {
+    asio::post(all_.io_, [self = shared_from_this(), what] {
+      if (self->socket_.is_open()) {
+        what(*self);
+      }
+    });
   }
 
   void Refuse(int status, std::string_view why) {
@@ -196,12 +224,11 @@ class HttpConnections::Connection : public std::enable_shared_from_this<Connecti
     if (phase_ == Phase::kClosing) {
       return Linger();
     }
+    if (steps_) {
+      return Soon([](Connection& self) { self.Step(); });
+    }
     if (!input_.empty()) {
-      return asio::post(all_.io_, [self = shared_from_this()] {
-        if (self->socket_.is_open()) {
-          self->Turn(std::exchange(self->input_, {}));
-        }
-      });
+      return Soon([](Connection& self) { self.Turn(std::exchange(self.input_, {})); });
     }
     if (!parser_) {
       if (all_.draining_) {
@@ -247,6 +274,9 @@ class HttpConnections::Connection : public std::enable_shared_from_this<Connecti
 
   void OnTimer() {
     timer_runs_until_.reset();
+    if (steps_ && !writing_) {
+      deadline_ = Now() + all_.options_.request_timeout;  // Nobody but we is late.
+    }
     if (Now() < deadline_) {
       return RunTimer();
     }
@@ -268,6 +298,9 @@ class HttpConnections::Connection : public std::enable_shared_from_this<Connecti
   std::optional<std::list<Connection*>::iterator> idle_position_;
   std::optional<RequestParser> parser_;  // Only while a request is incomplete.
   std::string input_;                    // Read, but left for a later turn.
+  HttpSteps steps_;                      // Of the answer that is being made.
+  AfterResponse after_{};                // Of the request that is being answered.
+  bool send_body_ = true;
   std::string output_;
   std::size_t written_bytes_ = 0;
   std::size_t lingered_bytes_ = 0;
@@ -293,7 +326,7 @@ void HttpConnections::Take(tcp::socket socket) {
   connection->Start();
 }
 
-HttpResponse HttpConnections::Dispatch(const HttpRequest& request) {
+HttpAnswer HttpConnections::Dispatch(const HttpRequest& request) {
   requests_.fetch_add(1, std::memory_order_relaxed);
   return router_.Dispatch(request);
 }

@@ -45,7 +45,7 @@ class HttpConnections {
 
   class Connection;
 
-  HttpResponse Dispatch(const HttpRequest& request);
+  HttpAnswer Dispatch(const HttpRequest& request);
   void CountRefused() { refused_.fetch_add(1, std::memory_order_relaxed); }
   void Forget(Connection* connection);
   void TellIfNoneLeft();
