@@ -301,6 +301,7 @@ bool Master::StartInFull(PutBatch& batch, std::size_t at) {
       return false;
     }
     const bool by_metadata = OverMetadataLimit();
+    counters_.evictions_for_metadata += by_metadata ? 1 : 0;
     const std::uint32_t have = scratch.placed.empty() ? 0 : scratch.placed.back().replica + 1U;
     const SegmentMask where =
         WhereRoomHelps(*scratch.view, batch.place, scratch.placed, preferred_only);

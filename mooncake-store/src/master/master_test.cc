@@ -366,6 +366,8 @@ TEST(Master, KeepsItsMemoryForObjectsWithinTheLimit) {
     ASSERT_LE(test.master.counters().metadata_bytes, 20300U);
   }
   EXPECT_GT(test.master.counters().evicted_objects, 800U);
+  EXPECT_EQ(test.master.counters().evictions_for_metadata,
+            test.master.counters().evictions_attempted);
   EXPECT_TRUE(test.Exists("999"));
 }
 

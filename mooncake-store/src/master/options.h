@@ -47,6 +47,7 @@ struct MasterCounters {
   std::atomic<std::uint64_t> resting_bytes{0};    // Of nobody, but not yet free again.
   // Counters.
   std::atomic<std::uint64_t> evictions_attempted{0};
+  std::atomic<std::uint64_t> evictions_for_metadata{0};  // Of those, at metadata_limit_bytes.
   std::atomic<std::uint64_t> evictions_successful{0};
   std::atomic<std::uint64_t> evicted_objects{0};
   std::atomic<std::uint64_t> evicted_bytes{0};

@@ -54,6 +54,10 @@ DEFINE_bool(allow_evict_soft_pinned_objects, true,
             "Evict soft-pinned objects when nothing else may go");
 DEFINE_double(eviction_ratio, 0.05,
               "Share of all memory, 0 to 1: the most that one eviction frees beyond its need");
+DEFINE_string(
+    metadata_memory_limit, "0",
+    "Most memory that the master needs for objects, as it estimates it, from which a write "
+    "evicts: bytes, or a number with KB, MB, GB or TB; 0: no limit");
 DEFINE_string(eviction_policy, "hdi",
               "Who is evicted: hdi, which learns what returns and when, and drops chains of keys "
               "from their ends; or lru, the least recently used");

@@ -158,8 +158,12 @@ MasterMetrics::Families::Families(Registry& registry, const MasterCounters& coun
   counter("total_get_nums_", "Keys asked for with a get", counters.gets);
   counter("master_successful_evictions_total", "Evictions that freed what was needed",
           counters.evictions_successful);
-  counter("master_attempted_evictions_total", "Evictions tried because a write found no space",
+  counter("master_attempted_evictions_total",
+          "Evictions tried because a write found no space or no memory for its record",
           counters.evictions_attempted);
+  counter("master_metadata_evictions_total",
+          "Evictions tried because the memory for objects was at its limit",
+          counters.evictions_for_metadata);
   counter("master_evicted_key_count", "Objects that were evicted", counters.evicted_objects);
   counter("master_evicted_size_bytes", "Bytes of those", counters.evicted_bytes);
   counter("master_put_start_discard_cnt", "Open writes that another one replaced",

@@ -57,6 +57,7 @@ Result<ServerOptions> ServerOptionsFrom(const Settings& settings, std::size_t co
                     "put_start_release_timeout_sec", master.put_release));
   master.allow_evict_soft_pinned = settings.Flag("allow_evict_soft_pinned_objects");
   master.eviction_ratio = settings.Number("eviction_ratio");
+  master.metadata_limit_bytes = settings.Bytes("metadata_memory_limit");
   options.eviction_policy =
       EvictionPolicyFrom(settings.Text("eviction_policy")).value_or(options.eviction_policy);
   master.allocation_strategy = StrategyFrom(settings.Text("allocation_strategy"));

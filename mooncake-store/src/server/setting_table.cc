@@ -71,6 +71,7 @@ constexpr auto kSettings = std::to_array<Setting>({
     // Space and eviction.
     Used("allow_evict_soft_pinned_objects", kFlag),
     Used("eviction_ratio", kNumber, 0, 1),
+    Used("metadata_memory_limit", kByteSize),
     Choice("eviction_policy", "hdi|lru"),
     Unused("eviction_high_watermark_ratio", kNumber,
            "memory is evicted on the spot when a write needs it, never ahead of need", 0, 1),

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <set>
 
+#include "mooncake-common/src/base/byte_size.h"
 #include "mooncake-common/src/base/duration.h"
 #include "mooncake-common/src/base/text.h"
 
@@ -85,6 +86,15 @@ Result<Settings::Value> Settings::Parse(const Setting& setting, std::string_view
       value.time = *time;
       break;
     }
+    case SettingKind::kByteSize: {
+      const auto bytes = ParseByteSize(text);
+      if (!bytes) {
+        return Unfit(setting, text, value.origin,
+                     "a size: bytes, or a number with KB, MB, GB or TB");
+      }
+      value.integer = *bytes;
+      break;
+    }
     case SettingKind::kChoice:
       if (!IsChoice(setting.choices, text)) {
         return Unfit(setting, text, value.origin, fmt::format("one of {}", setting.choices));
@@ -101,6 +111,7 @@ bool Settings::Same(const Setting& setting, const Value& a, const Value& b) {
     case SettingKind::kFlag:
       return a.flag == b.flag;
     case SettingKind::kInteger:
+    case SettingKind::kByteSize:
       return a.integer == b.integer;
     case SettingKind::kNumber:
       return a.number == b.number;

@@ -19,7 +19,15 @@
 
 namespace mooncake::store {
 
-enum class SettingKind : std::uint8_t { kFlag, kInteger, kNumber, kDuration, kText, kChoice };
+enum class SettingKind : std::uint8_t {
+  kFlag,
+  kInteger,
+  kNumber,
+  kDuration,
+  kByteSize,
+  kText,
+  kChoice,
+};
 
 struct Setting {
   std::string_view name;  // Of the flag, and of the file's key unless `config_key` says otherwise.
@@ -54,6 +62,7 @@ class Settings {
   // Of a setting of that kind in the table.
   [[nodiscard]] bool Flag(std::string_view name) const { return At(name).flag; }
   [[nodiscard]] std::uint64_t Integer(std::string_view name) const { return At(name).integer; }
+  [[nodiscard]] std::uint64_t Bytes(std::string_view name) const { return At(name).integer; }
   [[nodiscard]] double Number(std::string_view name) const { return At(name).number; }
   [[nodiscard]] Duration Time(std::string_view name) const { return At(name).time; }
   [[nodiscard]] const std::string& Text(std::string_view name) const { return At(name).text; }

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "mooncake-common/src/base/byte_size.h"
 #include "mooncake-store/src/server/server_options.h"
 
 namespace mooncake::store {
@@ -28,6 +29,7 @@ FlagValues Untouched() {
         text = "0.5";
         break;
       case SettingKind::kDuration:
+      case SettingKind::kByteSize:
         text = "0";
         break;
       case SettingKind::kChoice:
@@ -63,13 +65,15 @@ std::string ErrorOf(const FlagValues& flags, std::string_view yaml = "{}") {
 
 TEST(Settings, PreferAGivenFlagToTheFileAndTheFileToTheDefault) {
   FlagValues flags = Untouched();
-  const Config file = File("rpc_port: 7\nmetrics_port: 8\ndefault_kv_lease_ttl: 2s\n");
+  const Config file =
+      File("rpc_port: 7\nmetrics_port: 8\ndefault_kv_lease_ttl: 2s\nmetadata_memory_limit: 64MB\n");
   Give(flags, "rpc_port", "9");
   const auto settings = Settings::Merge(flags, file, "m.yaml");
   ASSERT_TRUE(settings) << settings.error().ToString();
   EXPECT_EQ(settings->Integer("rpc_port"), 9u);
   EXPECT_EQ(settings->Integer("metrics_port"), 8u);
   EXPECT_EQ(settings->Time("default_kv_lease_ttl"), std::chrono::seconds(2));
+  EXPECT_EQ(settings->Bytes("metadata_memory_limit"), 64 * kMiB);
   EXPECT_EQ(settings->Number("eviction_ratio"), 0.5);
   EXPECT_EQ(settings->Origin("rpc_port"), "--rpc_port");
   EXPECT_EQ(settings->Origin("metrics_port"), "metrics_port in m.yaml");
@@ -94,6 +98,7 @@ TEST(Settings, RefuseWhatIsNotAllowedInWords) {
       {"eviction_ratio", "nan", "a number from 0 to 1"},
       {"default_kv_lease_ttl", "10 parsecs", "a duration"},
       {"default_kv_lease_ttl", "-5", "a duration"},
+      {"metadata_memory_limit", "64 parsecs", "a size"},
       {"memory_allocator", "malloc", "one of offset|cachelib"},
       {"allocation_strategy", "Random", "one of random|"},
       {"eviction_policy", "fifo", "one of hdi|lru"},
