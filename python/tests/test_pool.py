@@ -1,0 +1,155 @@
+"""A pool under writers that want more than it holds: nobody is refused, segments fill alike, the master stays small."""
+
+import itertools
+import json
+import random
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from mooncake.store import MooncakeDistributedStore, ReplicateConfig
+from waiting import wait_until
+
+KIB, MIB = 1 << 10, 1 << 20
+
+
+@pytest.fixture
+def open_store():
+    """Sets stores up in this process: ``open_store(master, segment)``; all are closed at the end."""
+    stores = []
+
+    def start(master, segment, local=16 * MIB):
+        store = MooncakeDistributedStore()
+        assert store.setup("127.0.0.1", "P2PHANDSHAKE", segment, local, "tcp", "", master.address) == 0
+        stores.append(store)
+        return store
+
+    yield start
+    for store in stores:
+        store.close()
+
+
+def value(key: str, size: int) -> bytes:
+    """The bytes that belong to a key."""
+    return random.Random(key).randbytes(64) * (size // 64)
+
+
+@pytest.mark.parametrize("policy", ["hdi", "lru"])
+def test_writers_of_more_than_the_pool_holds_are_never_refused(start_master, open_store, policy):
+    master = start_master("--default_kv_lease_ttl=1", f"--eviction_policy={policy}")
+    stores = [open_store(master, 64 * MIB) for _ in range(2)]
+    # Four times the capacity in pieces of 1 MiB, then as much from 64 KiB to 8 MiB.
+    sizes = [MIB] * 512 + [64 * KIB << (i % 8) for i in range(250)]
+    numbers = itertools.count()
+    taken = threading.Lock()
+
+    def write(store) -> list[int]:
+        codes = []
+        while True:
+            with taken:
+                number = next(numbers)
+            if number >= len(sizes):
+                return codes
+            codes.append(store.put(f"many/{number}", value(f"many/{number}", sizes[number])))
+
+    with ThreadPoolExecutor(8) as threads:
+        codes = [code for part in threads.map(write, stores * 4) for code in part]
+    assert len(codes) == len(sizes)
+    assert set(codes) == {0}
+    kept_bytes = 0
+    for number, size in enumerate(sizes):
+        got = stores[0].get(f"many/{number}")
+        assert got in (b"", value(f"many/{number}", size))
+        kept_bytes += len(got)
+    assert kept_bytes >= 0.6 * 128 * MIB
+
+
+def used_ratios(master) -> list[float]:
+    """Of each segment, what is in use of what it has."""
+    segments = json.loads(master.http("/get_segments_detail")[1])["segments"]
+    return [segment["allocator_usage_percent"] / 100 for segment in segments]
+
+
+def test_unequal_segments_fill_alike(start_master, open_store):
+    master = start_master("--default_kv_lease_ttl=1")
+    writer, *_ = (open_store(master, size * MIB) for size in (32, 32, 128))
+    one = value("one", MIB)
+    for number in range(4 * 192):
+        assert writer.put(f"many/{number}", one) == 0
+        if number >= 3 * 192:
+            ratios = used_ratios(master)
+            assert max(ratios) - min(ratios) <= 0.03, ratios
+
+
+def test_a_large_object_finds_room_among_scattered_ones(start_master, open_store):
+    master = start_master("--default_kv_lease_ttl=1")
+    store = open_store(master, 64 * MIB)
+    sizes = {}
+    for number in itertools.count():
+        size = MIB if number % 2 else 64 * KIB
+        if sum(sizes.values()) + size > 0.95 * 64 * MIB:
+            break
+        sizes[f"old/{number}"] = size
+        assert store.put(f"old/{number}", value(f"old/{number}", size)) == 0
+    for key in random.Random(0).sample(sorted(sizes), len(sizes) // 2):
+        assert store.remove(key, True) == 0
+        del sizes[key]
+    assert store.put("large", value("large", 8 * MIB)) == 0
+    assert store.get("large") == value("large", 8 * MIB)
+    for key, size in sizes.items():
+        assert store.get(key) == value(key, size)
+
+
+def test_the_masters_memory_for_objects_is_bounded(start_master, open_store):
+    limit = 4 * MIB
+    master = start_master("--default_kv_lease_ttl=1", "--metadata_memory_limit=4MB")
+    store = open_store(master, 64 * MIB)
+    config = ReplicateConfig()
+    for start in range(0, 60_000, 1000):
+        keys = [f"small/{number}" for number in range(start, start + 1000)]
+        assert store.put_batch(keys, [b"x" * 64] * len(keys), config) == 0
+        assert master.metrics()["master_metadata_bytes"] <= limit + 1000
+    metrics = master.metrics()
+    assert metrics["master_metadata_evictions_total"] > 0
+    assert metrics["master_metadata_evictions_total"] == metrics["master_attempted_evictions_total"]
+    assert store.is_exist("small/59999") == 1
+
+
+def resident_bytes(pid: int) -> int:
+    """What a process takes of the machine's memory."""
+    for line in Path(f"/proc/{pid}/status").read_text().splitlines():
+        if line.startswith("VmRSS:"):
+            return int(line.split()[1]) * KIB
+    raise AssertionError("no VmRSS")
+
+
+def test_the_masters_memory_is_given_back_after_removal(start_master, open_store):
+    master = start_master("--default_kv_lease_ttl=1")
+    store = open_store(master, 64 * MIB)
+    count = 200_000
+
+    def fill(round_: int) -> None:
+        for start in range(0, count, 10_000):
+            keys = [f"{round_}/small/{number}" for number in range(start, start + 10_000)]
+            assert store.put_batch(keys, [b"x" * 64] * len(keys)) == 0
+
+    idle = resident_bytes(master.process.pid)
+    fill(0)
+    grown = resident_bytes(master.process.pid) - idle
+    assert grown / count <= 400
+    assert store.remove_all(True) == count
+    wait_until(lambda: resident_bytes(master.process.pid) - idle <= 0.3 * grown, "most of it is given back")
+
+
+def test_the_masters_memory_stays_where_it_is_while_objects_come_and_go(start_master, open_store):
+    master = start_master("--default_kv_lease_ttl=1")
+    store = open_store(master, 16 * MIB)
+    sizes = []
+    for cycle in range(20):
+        for start in range(0, 16 * MIB // 256, 8192):
+            keys = [f"{cycle}/small/{number}" for number in range(start, start + 8192)]
+            assert store.put_batch(keys, [b"x" * 256] * len(keys)) == 0
+        sizes.append(resident_bytes(master.process.pid))
+    assert sizes[-1] <= 1.15 * sizes[2], sizes
