@@ -3,8 +3,10 @@
 import json
 import re
 import subprocess
+from pathlib import Path
 
 import pytest
+from prometheus_client.parser import text_string_to_metric_families
 
 from mooncake.store import MooncakeDistributedStore
 from waiting import HANG_LIMIT_S
@@ -109,6 +111,35 @@ def run(scripts, *arguments):
     return subprocess.run(
         [scripts / "mooncake_master", *arguments], capture_output=True, text=True, timeout=HANG_LIMIT_S, check=False
     )
+
+
+OPERATIONS = Path(__file__).resolve().parents[2] / "docs" / "operations.md"
+
+
+def test_the_metrics_are_what_prometheus_reads(master, store):
+    assert store.put("k", b"x" * 100) == 0
+    families = list(text_string_to_metric_families(master.http("/metrics")[1]))
+    names = [family.name for family in families]
+    assert len(names) == len(set(names))
+    for family in families:
+        assert family.type in ("counter", "gauge", "histogram") and family.documentation, family
+        assert family.samples, family
+    shown = {sample.partition("{")[0] for sample in master.metrics()}  # The parser renames counters.
+    documented = re.findall(r"\| `((?:master|segment|mem|total)_\w+)` \|", OPERATIONS.read_text())
+    assert len(documented) >= 8
+    assert set(documented) <= shown
+
+
+def test_every_documented_request_has_an_answer(master, store):
+    assert store.put("a", b"x") == store.put("k", b"x") == 0
+    requests = re.findall(r"\| `(GET|POST) (/\S*)` \| ([^\n]*) \|\n", OPERATIONS.read_text())
+    assert len(requests) >= 15
+    for method, path, answer in requests:
+        status, text, _ = master.http(path.replace("segment=s", f"segment={store.get_hostname()}"), method)
+        assert status == 200, path
+        exact = re.fullmatch(r"`([^`…]*)`", answer)
+        if exact and "segment" not in path:
+            assert text == exact[1]
 
 
 def test_flags_that_are_wrong(scripts):
