@@ -8,14 +8,18 @@
 #include <memory>
 #include <string>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include "mooncake-common/src/base/env.h"
 #include "mooncake-common/src/base/log.h"
 #include "mooncake-common/src/base/mapped_memory.h"
 #include "mooncake-common/src/base/result.h"
+#include "mooncake-common/src/concurrency/per_process.h"
 #include "mooncake-integration/engine_holder.h"
+#include "mooncake-integration/live_objects.h"
 #include "mooncake-integration/py_sequence.h"
+#include "mooncake-integration/unlocked.h"
 #include "mooncake-transfer-engine/include/mooncake/transfer/engine.h"
 #include "mooncake-transfer-engine/include/mooncake/transfer/factory.h"
 #include "mooncake-transfer-engine/src/faces/error_numbers.h"
@@ -43,31 +47,35 @@ int Remember(int code, Error error) {
 }
 
 int NotInitialised() {
-  return Remember(-1, Error{ErrorCode::kInvalidArgument,
-                            "the engine is not initialised; call initialize() first"});
+  return Remember(-1,
+                  Error{ErrorCode::kInvalidArgument,
+                        "the engine is not initialised in this process; call initialize() first"});
 }
 
-// One engine as Python sees it. Thread-safety: that of Engine, once initialised.
+// One engine as Python sees it. Thread-safety: that of Engine.
 class PyEngine {
  public:
   int Initialize(const std::string& local_hostname, const std::string& metadata_server,
                  const std::string& protocol, const std::string& device_name) {
-    const py::gil_scoped_release unlocked;
-    if (engine_) {
+    const Unlocked unlocked;
+    return initialising_.With([&](auto& /*one at a time*/) {
+      if (inner_->engine()) {
+        return 0;
+      }
+      transfer::EngineSettings settings;
+      settings.local_name = local_hostname;
+      settings.metadata = metadata_server;
+      settings.protocol = protocol;
+      settings.devices = device_name;
+      auto created = transfer::CreateEngine(settings);
+      if (!created) {
+        MC_LOG_ERROR("initialize engine: {}", created.error().ToString());
+        return Remember(-1, std::move(created).error());
+      }
+      inner_->Set(*std::move(created));
+      LiveObjects<InnerTransferEngine>::Add(inner_);
       return 0;
-    }
-    transfer::EngineSettings settings;
-    settings.local_name = local_hostname;
-    settings.metadata = metadata_server;
-    settings.protocol = protocol;
-    settings.devices = device_name;
-    auto created = transfer::CreateEngine(settings);
-    if (!created) {
-      MC_LOG_ERROR("initialize engine: {}", created.error().ToString());
-      return Remember(-1, std::move(created).error());
-    }
-    engine_ = *std::move(created);
-    return 0;
+    });
   }
 
   int InitializeExt(const std::string& local_hostname, const std::string& metadata_server,
@@ -80,15 +88,19 @@ class PyEngine {
                       device_name);
   }
 
-  [[nodiscard]] int RpcPort() const { return engine_ ? engine_->rpc_port() : 0; }
+  [[nodiscard]] int RpcPort() const {
+    const auto engine = inner_->engine();
+    return engine ? engine->rpc_port() : 0;
+  }
 
   std::uint64_t AllocateManaged(std::uint64_t length) {
-    const py::gil_scoped_release unlocked;
-    if (!engine_) {
+    const Unlocked unlocked;
+    const auto engine = inner_->engine();
+    if (!engine) {
       NotInitialised();
       return 0;
     }
-    auto memory = engine_->AllocateManaged(length);
+    auto memory = engine->AllocateManaged(length);
     if (!memory) {
       Remember(-1, std::move(memory).error());
       return 0;
@@ -97,71 +109,76 @@ class PyEngine {
   }
 
   int FreeManaged(std::uint64_t address, std::uint64_t /*length*/) {
-    const py::gil_scoped_release unlocked;
-    return engine_ ? Code(engine_->FreeManaged(ToPointer(address))) : NotInitialised();
+    const Unlocked unlocked;
+    const auto engine = inner_->engine();
+    return engine ? Code(engine->FreeManaged(ToPointer(address))) : NotInitialised();
   }
 
   int Move(const std::string& target, std::vector<TransferRequest>& requests,
            const Notify* notify) {
-    const py::gil_scoped_release unlocked;
-    if (!engine_) {
+    const Unlocked unlocked;
+    const auto engine = inner_->engine();
+    if (!engine) {
       return NotInitialised();
     }
-    auto moved = Address(target, requests);
+    auto moved = Address(*engine, target, requests);
     if (moved) {
-      moved = engine_->Transfer(requests);
+      moved = engine->Transfer(requests);
     }
     if (moved && notify != nullptr) {
-      moved = engine_->SendNotify(target, *notify);
+      moved = engine->SendNotify(target, *notify);
     }
     return moved ? 0 : Remember(-1, std::move(moved).error());
   }
 
   std::uint64_t Start(const std::string& target, std::vector<TransferRequest>& requests) {
-    const py::gil_scoped_release unlocked;
-    if (!engine_) {
+    const Unlocked unlocked;
+    const auto engine = inner_->engine();
+    if (!engine) {
       NotInitialised();
       return 0;
     }
-    auto addressed = Address(target, requests);
+    auto addressed = Address(*engine, target, requests);
     if (!addressed) {
       Remember(-1, std::move(addressed).error());
       return 0;
     }
-    auto batch = engine_->AllocateBatch(std::max<std::size_t>(requests.size(), 1));
+    auto batch = engine->AllocateBatch(std::max<std::size_t>(requests.size(), 1));
     if (!batch) {
       Remember(-1, std::move(batch).error());
       return 0;
     }
-    if (auto submitted = engine_->Submit(*batch, requests); !submitted) {
+    if (auto submitted = engine->Submit(*batch, requests); !submitted) {
       Remember(-1, std::move(submitted).error());
-      static_cast<void>(engine_->FreeBatch(*batch));
+      static_cast<void>(engine->FreeBatch(*batch));
       return 0;
     }
     return *batch;
   }
 
   int WaitAll(const std::vector<std::uint64_t>& batches) {
-    const py::gil_scoped_release unlocked;
-    if (!engine_) {
+    const Unlocked unlocked;
+    const auto engine = inner_->engine();
+    if (!engine) {
       return NotInitialised();
     }
     int code = 0;
     for (const BatchId batch : batches) {
-      if (auto done = engine_->Wait(batch); !done) {
+      if (auto done = engine->Wait(batch); !done) {
         code = Remember(-1, std::move(done).error());
       }
-      static_cast<void>(engine_->FreeBatch(batch));
+      static_cast<void>(engine->FreeBatch(batch));
     }
     return code;
   }
 
   int Check(BatchId batch) {
-    const py::gil_scoped_release unlocked;
-    if (!engine_) {
+    const Unlocked unlocked;
+    const auto engine = inner_->engine();
+    if (!engine) {
       return NotInitialised();
     }
-    auto status = engine_->BatchStatus(batch);
+    auto status = engine->BatchStatus(batch);
     if (!status) {
       return Remember(-1, std::move(status).error());
     }
@@ -170,26 +187,27 @@ class PyEngine {
       case TransferState::kPending:
         return 0;
       case TransferState::kCompleted:
-        static_cast<void>(engine_->FreeBatch(batch));
+        static_cast<void>(engine->FreeBatch(batch));
         return 1;
       case TransferState::kTimeout:
-        return Remember(-2, ReasonOf(batch));
+        return Remember(-2, ReasonOf(*engine, batch));
       case TransferState::kInvalid:
       case TransferState::kCanceled:
       case TransferState::kFailed:
         break;
     }
-    Error reason = ReasonOf(batch);
+    Error reason = ReasonOf(*engine, batch);
     // Others of the batch may still be in flight: end them, so that the id can be freed.
-    static_cast<void>(engine_->Cancel(batch));
-    static_cast<void>(engine_->FreeBatch(batch));
+    static_cast<void>(engine->Cancel(batch));
+    static_cast<void>(engine->FreeBatch(batch));
     return Remember(-1, std::move(reason));
   }
 
   int Register(const std::vector<std::uint64_t>& addresses,
                const std::vector<std::uint64_t>& lengths, const std::string& location) {
-    const py::gil_scoped_release unlocked;
-    if (!engine_) {
+    const Unlocked unlocked;
+    const auto engine = inner_->engine();
+    if (!engine) {
       return NotInitialised();
     }
     if (addresses.size() != lengths.size()) {
@@ -205,12 +223,13 @@ class PyEngine {
                    .location = location,
                    .shared = {}};
     }
-    return Code(engine_->RegisterMemory(memory));
+    return Code(engine->RegisterMemory(memory));
   }
 
   int Unregister(const std::vector<std::uint64_t>& addresses) {
-    const py::gil_scoped_release unlocked;
-    if (!engine_) {
+    const Unlocked unlocked;
+    const auto engine = inner_->engine();
+    if (!engine) {
       return NotInitialised();
     }
     std::vector<void*> pointers;
@@ -218,23 +237,24 @@ class PyEngine {
     for (const std::uint64_t address : addresses) {
       pointers.push_back(ToPointer(address));
     }
-    return Code(engine_->UnregisterMemory(pointers));
+    return Code(engine->UnregisterMemory(pointers));
   }
 
   std::uint64_t FirstBuffer(const std::string& name) {
-    const py::gil_scoped_release unlocked;
-    if (!engine_) {
+    const Unlocked unlocked;
+    const auto engine = inner_->engine();
+    if (!engine) {
       NotInitialised();
       return 0;
     }
-    auto segment = engine_->OpenSegment(name);
+    auto segment = engine->OpenSegment(name);
     if (!segment) {
       Remember(-1, std::move(segment).error());
       return 0;
     }
     // Buffers come and go: what was fetched when the segment was opened may be old.
-    static_cast<void>(engine_->RefreshSegment(*segment));
-    auto descriptor = engine_->Descriptor(*segment);
+    static_cast<void>(engine->RefreshSegment(*segment));
+    auto descriptor = engine->Descriptor(*segment);
     if (!descriptor || (*descriptor)->buffers.empty()) {
       return 0;
     }
@@ -242,18 +262,20 @@ class PyEngine {
   }
 
   int Probe(const std::string& name) {
-    const py::gil_scoped_release unlocked;
-    return engine_ ? Code(engine_->ProbePeer(name)) : NotInitialised();
+    const Unlocked unlocked;
+    const auto engine = inner_->engine();
+    return engine ? Code(engine->ProbePeer(name)) : NotInitialised();
   }
 
   std::vector<Notify> TakeNotifies() {
-    const py::gil_scoped_release unlocked;
-    return engine_ ? engine_->TakeNotifies() : std::vector<Notify>{};
+    const Unlocked unlocked;
+    const auto engine = inner_->engine();
+    return engine ? engine->TakeNotifies() : std::vector<Notify>{};
   }
 
-  [[nodiscard]] InnerTransferEngine Holder() const { return {engine_}; }
+  [[nodiscard]] std::shared_ptr<InnerTransferEngine> Inner() const { return inner_; }
   [[nodiscard]] std::uint64_t Pointer() const {
-    return reinterpret_cast<std::uint64_t>(engine_.get());
+    return reinterpret_cast<std::uint64_t>(inner_->engine().get());
   }
 
  private:
@@ -262,27 +284,29 @@ class PyEngine {
   }
 
   // Fills in the target.
-  Result<void> Address(const std::string& target, std::vector<TransferRequest>& requests) {
-    MC_TRY_ASSIGN(const transfer::SegmentId segment, engine_->OpenSegment(target));
+  static Result<void> Address(Engine& engine, const std::string& target,
+                              std::vector<TransferRequest>& requests) {
+    MC_TRY_ASSIGN(const transfer::SegmentId segment, engine.OpenSegment(target));
     for (TransferRequest& request : requests) {
       request.segment = segment;
     }
     return {};
   }
 
-  Error ReasonOf(BatchId batch) {
+  static Error ReasonOf(Engine& engine, BatchId batch) {
     for (std::size_t task = 0;; ++task) {
-      auto status = engine_->TaskStatus(batch, task);
+      auto status = engine.TaskStatus(batch, task);
       if (!status) {
         return status.error();
       }
-      if (auto reason = engine_->TaskError(batch, task)) {
+      if (auto reason = engine.TaskError(batch, task)) {
         return *std::move(reason);
       }
     }
   }
 
-  std::shared_ptr<Engine> engine_;
+  PerProcess<std::monostate> initialising_;  // Two threads at once make one engine.
+  const std::shared_ptr<InnerTransferEngine> inner_ = std::make_shared<InnerTransferEngine>();
 };
 
 TransferRequest OneRequest(Opcode opcode, std::uint64_t local, std::uint64_t remote,
@@ -516,8 +540,8 @@ PYBIND11_MODULE(engine, module) {
       .def_readwrite("msg", &Notify::message);
 
   // NOLINTNEXTLINE(bugprone-unused-raii): the module keeps it.
-  py::class_<InnerTransferEngine>(module, "InnerTransferEngine",
-                                  "An engine, to be handed to the store's setup().");
+  py::class_<InnerTransferEngine, std::shared_ptr<InnerTransferEngine>>(
+      module, "InnerTransferEngine", "An engine, to be handed to the store's setup().");
 
   module.def("environment_reference", &mooncake::DumpEnvReference,
              "All environment variables that are read, as a table in Markdown.");
@@ -553,8 +577,7 @@ PYBIND11_MODULE(engine, module) {
            "The messages that arrived since the last call, oldest first.");
   type.def("send_probe", &PyEngine::Probe, py::arg("peer_server_name"),
            "0 when the peer's process answers.");
-  type.def("get_engine", &PyEngine::Holder,
-           "The engine itself, for the store's setup(engine=...).");
+  type.def("get_engine", &PyEngine::Inner, "The engine itself, for the store's setup(engine=...).");
   type.def("get_engine_ptr", &PyEngine::Pointer,
            "The engine's address as an integer, 0 before initialize().");
   type.def(
@@ -566,4 +589,8 @@ PYBIND11_MODULE(engine, module) {
                                                        : last_error_of_thread.ToString());
       },
       "(code, text) of this thread's last failure; (0, \"\") when there was none.");
+
+  // Threads of engines that nobody let go of must end before the process takes its libraries down.
+  mooncake::integration::Unlocked::EndWith(
+      &mooncake::integration::LiveObjects<InnerTransferEngine>::CloseAll);
 }

@@ -50,7 +50,7 @@ int SetUp(PyStore& store, store::ClientSettings settings, const py::object& engi
     if (!py::isinstance<InnerTransferEngine>(engine)) {
       throw std::runtime_error("setup(engine=...): give what TransferEngine.get_engine() returns");
     }
-    settings.engine = engine.cast<InnerTransferEngine&>().engine;
+    settings.engine = engine.cast<InnerTransferEngine&>().engine();
   }
   const Unlocked unlocked;
   return store.Setup(settings);
