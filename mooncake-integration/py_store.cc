@@ -9,7 +9,6 @@
 #include <mutex>
 #include <utility>
 
-#include "mooncake-common/src/concurrency/mutex.h"
 #include "mooncake-integration/py_sequence.h"
 #include "mooncake-store/src/client/failure.h"
 
@@ -88,11 +87,12 @@ auto PyStore::With(Work work, Otherwise otherwise) const
   if (process_ != g_process) {
     return otherwise();
   }
-  const std::shared_lock lock(mutex_);
-  if (!client_) {
-    return otherwise();
+  std::shared_ptr<Client> client;
+  {
+    const MutexLock lock(mutex_);
+    client = client_;
   }
-  return work(client_);
+  return client ? work(client) : otherwise();
 }
 
 int PyStore::Setup(const store::ClientSettings& settings) {
@@ -106,13 +106,20 @@ int PyStore::Setup(const store::ClientSettings& settings) {
     const MutexLock lock(live.mutex);
     live.stores[this] = weak_from_this();
   }
-  const std::unique_lock lock(mutex_);
-  client_ = *std::move(created);
+  const auto gone = std::make_shared<Event>();
+  std::shared_ptr<Client> client(created->release(), [gone](Client* last) {
+    delete last;
+    gone->Notify();
+  });
+  const MutexLock lock(mutex_);
+  client_.swap(client);  // What another thread has set up meanwhile ends with its last call.
+  gone_ = gone;
   return 0;
 }
 
-void PyStore::Abandon() {
+void PyStore::Abandon() MC_NO_THREAD_SAFETY_ANALYSIS {  // Who holds the lock may not be here.
   static_cast<void>(new std::shared_ptr<Client>(std::move(client_)));
+  gone_ = nullptr;
   std::construct_at(&mutex_);
   process_ = g_process.load();
 }
@@ -126,10 +133,17 @@ int PyStore::Close() {
     const MutexLock lock(live.mutex);
     live.stores.erase(this);
   }
-  const std::unique_lock lock(mutex_);
-  if (client_) {
-    client_->Close();
-    client_.reset();
+  std::shared_ptr<Client> client;
+  std::shared_ptr<Event> gone;
+  {
+    const MutexLock lock(mutex_);
+    client = std::exchange(client_, nullptr);
+    gone = std::exchange(gone_, nullptr);
+  }
+  if (client) {
+    client->Close();
+    client = nullptr;
+    static_cast<void>(gone->Wait(Instant::max()));  // Calls have just been ended; they leave.
   }
   return 0;
 }
@@ -143,7 +157,7 @@ void PyStore::CloseAll() {
       if (live.stores.empty()) {
         return;
       }
-      store = live.stores.begin()->second.lock();  // Null: it is being destroyed, which closes it.
+      store = live.stores.begin()->second.lock();  // Null: it is closing by itself just now.
       live.stores.erase(live.stores.begin());
     }
     if (store) {

@@ -1,21 +1,21 @@
 // A store as Python sees it: integer codes, lists in the order of the keys, and calls that are
 // errors instead of crashes before setup() and after close().
 //
-// Thread-safety: any thread. Calls hold the client for their time; close() waits for those under
-// way. The interpreter lock is released by the bindings before anything here is called, except
-// where a comment says otherwise.
+// Thread-safety: any thread. close() ends the calls under way, and waits until they have left. The
+// interpreter lock is released by the bindings before anything here is called.
 #pragma once
 
 #include <atomic>
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <shared_mutex>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "mooncake-common/src/concurrency/mutex.h"
+#include "mooncake-common/src/concurrency/parking.h"
 #include "mooncake-store/include/mooncake/store/client.h"
 
 namespace mooncake::integration {
@@ -99,7 +99,7 @@ class PyStore : public std::enable_shared_from_this<PyStore> {
   std::expected<Uuid, int> AllocateAndMount(std::uint64_t length);
   int Unmount(std::string_view segment_id, std::uint64_t grace_ms);
 
-  // Closes every store that is set up; for the end of the process.
+  // Closes every store that lives; for the end of the process.
   static void CloseAll();
 
  private:
@@ -114,8 +114,9 @@ class PyStore : public std::enable_shared_from_this<PyStore> {
   // threads are not here, and its segment is the parent's.
   void Abandon();
 
-  mutable std::shared_mutex mutex_;
-  std::shared_ptr<store::Client> client_;  // Under mutex_.
+  mutable Mutex mutex_;
+  std::shared_ptr<store::Client> client_ MC_GUARDED_BY(mutex_);  // Shared by the calls under way.
+  std::shared_ptr<Event> gone_ MC_GUARDED_BY(mutex_);            // Notified at the client's end.
   std::atomic<std::uint64_t> process_{0};  // That which set the client up.
 };
 

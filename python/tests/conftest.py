@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks.trace_replay.cluster import METADATA_PORT, METRICS_PORT, RPC_PORT, own_loopback_host
+from mooncake.store import MooncakeDistributedStore
 from remote import Remote
 from waiting import HANG_LIMIT_S, wait_until
 
@@ -129,6 +130,39 @@ def start_master(scripts, tmp_path):
 def master(start_master) -> Master:
     """A master whose leases outlast any test, and whose clients may be silent as long."""
     return start_master("--default_kv_lease_ttl=600000", "--client_ttl=600")
+
+
+@pytest.fixture
+def start_store(tmp_path):
+    """Starts stores in processes of their own (see store_peer.py): ``start_store(master.address, ...)``."""
+    peers = []
+
+    def start(master_address, segment=64 << 20, local=16 << 20, metadata="P2PHANDSHAKE", **environment):
+        log = tmp_path / f"store{len(peers)}.log"
+        peer = Remote(Path(sys.executable), Path(__file__).parent / "store_peer.py", log, environment)
+        peers.append(peer)
+        peer.code = peer.setup("127.0.0.1", metadata, segment, local, master_address)
+        return peer
+
+    yield start
+    for peer in peers:
+        peer.kill()
+
+
+@pytest.fixture
+def start_local():
+    """Starts stores in this process: ``start_local(master.address, ...)``; all are closed at the end."""
+    stores = []
+
+    def start(master_address: str, segment: int = 64 << 20, local: int = 16 << 20) -> MooncakeDistributedStore:
+        store = MooncakeDistributedStore()
+        assert store.setup("127.0.0.1", "P2PHANDSHAKE", segment, local, "tcp", "", master_address) == 0
+        stores.append(store)
+        return store
+
+    yield start
+    for store in stores:
+        store.close()
 
 
 @pytest.fixture

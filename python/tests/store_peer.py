@@ -1,6 +1,11 @@
 """A store client in a process of its own; see remote.py. Values are checked here, not sent."""
 
+import ctypes
+import mmap
+import os
 import random
+import sys
+import threading
 
 from mooncake.store import MooncakeDistributedStore, ReplicateConfig
 from remote import serve
@@ -9,6 +14,11 @@ from remote import serve
 def value(key, size):
     """The bytes that belong to a key: same key and size, same bytes in every process."""
     return random.Random(key).randbytes(size)
+
+
+def signed(writer, size):
+    """Bytes that say throughout who wrote them."""
+    return (f"{writer}|".encode() * (size // 4 + 1))[:size]
 
 
 class Peer:
@@ -44,9 +54,83 @@ class Peer:
                 wrong.append(key)
         return missing, wrong
 
+    def put_contended(self, keys, sizes, writer, threads):
+        """Each thread puts each key with bytes of its own; how often that wrote, found the key there, or failed."""
+        outcomes = {"wrote": 0, "existed": 0, "failed": 0}
+        lock = threading.Lock()
+
+        def work(thread):
+            order = list(zip(keys, sizes, strict=True))
+            random.Random(f"{writer}/{thread}").shuffle(order)
+            for key, size in order:
+                code = self.store.put(key, signed(f"{writer}/{thread}", size))
+                error, text = self.store.last_error()
+                existed = code == 0 and error == -705 and f'"{key}"' in text
+                with lock:
+                    outcomes["failed" if code else "existed" if existed else "wrote"] += 1
+
+        threads = [threading.Thread(target=work, args=(thread,)) for thread in range(threads)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        return outcomes
+
+    def not_one_writers(self, keys, sizes):
+        """The keys whose value is not, whole, what one writer of put_contended() wrote."""
+        values = zip(keys, sizes, map(self.store.get, keys), strict=True)
+        return [key for key, size, got in values if got != signed(got.partition(b"|")[0].decode(), size)]
+
+    def read_batch(self, keys, size):
+        """One batch_get_into of all keys; (keys by code for those that failed, keys with wrong bytes)."""
+        memory = mmap.mmap(-1, len(keys) * size)
+        address = ctypes.addressof(ctypes.c_char.from_buffer(memory))
+        assert self.store.register_buffer(address, len(memory)) == 0
+        places = range(address, address + len(memory), size)
+        codes = self.store.batch_get_into(keys, list(places), [size] * len(keys))
+        failed, wrong = {}, []
+        for i, (key, code) in enumerate(zip(keys, codes, strict=True)):
+            if code != size:
+                failed.setdefault(str(code), []).append(key)
+            elif memory[i * size : (i + 1) * size] != value(key, size):
+                wrong.append(key)
+        assert self.store.unregister_buffer(address) == 0
+        return failed, wrong
+
+    def exist_then_get(self, keys, size):
+        """For each key is_exist, and get if it is there; (how many were there, keys whose get failed then)."""
+        there = [key for key in keys if self.store.is_exist(key) == 1]
+        failed = []
+        for key in keys:
+            if self.store.is_exist(key) == 1 and self.store.get(key) != value(key, size):
+                failed.append(key)
+        return len(there), failed
+
+    def put_while_the_interpreter_is_held(self, key, size, release):
+        """A put on a thread, while this one holds the interpreter until ``release`` (a FIFO) has a writer."""
+        data = value(key, size)
+        started = threading.Event()
+
+        def work():
+            started.set()
+            assert self.store.put(key, data) == 0
+
+        thread = threading.Thread(target=work)
+        sys.setswitchinterval(1000)  # The thread runs until the put lets go of the interpreter.
+        thread.start()
+        started.wait()
+        opened = ctypes.PyDLL(None).open(release.encode(), os.O_RDONLY)
+        sys.setswitchinterval(0.005)
+        os.close(opened)
+        thread.join()
+
     def exist_many(self, keys):
         """batch_is_exist."""
         return self.store.batch_is_exist(keys)
+
+    def remove_many(self, keys):
+        """batch_remove, forced."""
+        return self.store.batch_remove(keys, True)
 
     def remove_all(self):
         """Forced; the count."""

@@ -12,27 +12,10 @@ from pathlib import Path
 
 import pytest
 
-from remote import Remote
 from waiting import HANG_LIMIT_S, wait_until
 
 TESTS = Path(__file__).parent
 SEGMENT = 64 << 20
-
-
-@pytest.fixture
-def start_store(tmp_path):
-    peers = []
-
-    def start(master_address, segment=SEGMENT, local=16 << 20, metadata="P2PHANDSHAKE", **environment):
-        log = tmp_path / f"store{len(peers)}.log"
-        peer = Remote(Path(sys.executable), TESTS / "store_peer.py", log, environment)
-        peers.append(peer)
-        peer.code = peer.setup("127.0.0.1", metadata, segment, local, master_address)
-        return peer
-
-    yield start
-    for peer in peers:
-        peer.kill()
 
 
 KEYS = [f"key/{i}" for i in range(50)]

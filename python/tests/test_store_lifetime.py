@@ -1,15 +1,26 @@
-"""What outlives what: values a store handed out, stores that nobody closes, calls under way while the process ends.
+"""What outlives what: values a store handed out, calls under way while it closes, stores that nobody closes.
 
 What may end in a crash runs in a process of its own.
 """
 
+import signal
 import subprocess
 import sys
+import threading
 
+import pytest
+
+from mooncake.store import MooncakeDistributedStore
 from waiting import HANG_LIMIT_S
 
 SEGMENT = 64 << 20
 LOCAL = 16 << 20
+
+
+def set_up(master) -> MooncakeDistributedStore:
+    store = MooncakeDistributedStore()
+    assert store.setup("127.0.0.1", "P2PHANDSHAKE", SEGMENT, LOCAL, "tcp", "", master.address) == 0
+    return store
 
 
 def run_script(master, body: str) -> str:
@@ -31,10 +42,20 @@ s = set_up()
     return done.stdout
 
 
+@pytest.fixture
+def stopped_master(start_master):
+    """A master; ``stop()`` stops it as SIGSTOP does, until the end of the test."""
+    master = start_master("--default_kv_lease_ttl=200")
+    master.pause = lambda: master.process.send_signal(signal.SIGSTOP)
+    yield master
+    master.process.send_signal(signal.SIGCONT)
+
+
 def test_a_buffer_handle_keeps_its_bytes_after_close_and_another_setup(master):
-    printed = run_script(
-        master,
-        """
+    assert (
+        run_script(
+            master,
+            """
 import ctypes
 value = bytes(range(256)) * 400
 assert s.put("k", value) == 0
@@ -51,8 +72,60 @@ del s
 assert bytes(handles[0])[3:] == value[3:]
 print("kept")
 """,
+        )
+        == "kept\n"
     )
-    assert printed == "kept\n"
+
+
+def test_close_ends_the_calls_of_other_threads(stopped_master):
+    store = set_up(stopped_master)
+    stopped_master.pause()
+    codes = []
+    calling = threading.Barrier(5)
+
+    def call() -> None:
+        calling.wait()
+        while True:
+            codes.append(store.put("k", b"x"))
+            if codes[-1] == -600:
+                return  # Not set up any more.
+
+    threads = [threading.Thread(target=call) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    calling.wait()
+    assert store.close() == 0
+    for thread in threads:
+        thread.join(HANG_LIMIT_S)
+        assert not thread.is_alive()
+    # Ended, not timed out (-901): nobody waited for the master's time to be over.
+    assert set(codes) <= {-600, -900}
+
+
+def test_dropping_a_store_lets_other_threads_run(stopped_master):
+    store = set_up(stopped_master)
+    stopped_master.pause()
+    ticks = [0]
+    end = threading.Event()
+
+    def tick() -> None:
+        while not end.wait(0.001):
+            ticks[0] += 1
+
+    ticker = threading.Thread(target=tick)
+    ticker.start()
+    # From here on a thread runs until it lets go of the interpreter by itself.
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1000)
+    try:
+        before = ticks[0]
+        del store  # Waits for the master, which does not answer.
+        during = ticks[0] - before
+    finally:
+        sys.setswitchinterval(interval)
+        end.set()
+        ticker.join()
+    assert during > 0
 
 
 def test_a_process_ends_while_daemon_threads_use_the_store(master):
@@ -122,3 +195,29 @@ print("alone")
 """,
     )
     assert printed == "alone\n"
+
+
+def test_a_client_has_few_threads(master):
+    threads = run_script(
+        master,
+        """
+import os
+before = len(os.listdir("/proc/self/task"))
+t = set_up()
+for i in range(20):
+    assert t.put(f"k{i}", bytes(1 << 20)) == 0
+    assert len(s.get(f"k{i}")) == 1 << 20
+print(len(os.listdir("/proc/self/task")) - before)
+""",
+    )
+    assert int(threads) <= 6
+
+
+def test_closing_at_once_frees_the_name_for_the_next(master):
+    first = set_up(master)
+    name = first.get_hostname()
+    assert first.close() == 0
+    second = MooncakeDistributedStore()
+    assert second.setup(name, "P2PHANDSHAKE", SEGMENT, LOCAL, "tcp", "", master.address) == 0
+    assert second.put("k", b"x") == 0 and second.get("k") == b"x"
+    second.close()

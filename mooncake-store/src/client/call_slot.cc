@@ -32,10 +32,10 @@ void CallSlot::Sent(Instant now) {
   sent_at_ = now;
 }
 
-bool CallSlot::Failed(Instant now) {
+bool CallSlot::Failed(const Error& why, Instant now) {
   MC_CHECK(state_ == State::kSent);
   ++failures_;
-  if (now >= give_up_at_) {
+  if (now >= give_up_at_ || why.code == ErrorCode::kCancelled) {
     state_ = State::kIdle;
     return false;
   }

@@ -35,8 +35,9 @@ class CallSlot {
   [[nodiscard]] Instant sent_at() const { return sent_at_; }
 
   void Answered() { state_ = State::kIdle; }
-  // Whether it will be sent again; else the question is given up, and the slot idle.
-  [[nodiscard]] bool Failed(Instant now);
+  // Whether it will be sent again; else the question is given up, and the slot idle. A cancelled
+  // call is not sent again: its client is closing.
+  [[nodiscard]] bool Failed(const Error& why, Instant now);
   // Some try before the last one got no answer, and may have been carried out.
   [[nodiscard]] bool ambiguous() const { return failures_ > 0; }
 

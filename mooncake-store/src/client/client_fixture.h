@@ -5,6 +5,7 @@
 #pragma once
 
 #include <algorithm>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -57,8 +58,9 @@ struct ClientFixture {
   FakeMaster master;
   ClientCore core;
   std::set<SegmentNumber> dead_segments;
-  int calls_lost = 0;            // So many more calls get no answer...
-  bool lost_are_served = false;  // ... though they were carried out.
+  int calls_lost = 0;                 // So many more calls get no answer...
+  bool lost_are_served = false;       // ... though they were carried out.
+  std::optional<Error> refuse_calls;  // What all calls end with.
   std::function<void()> after_move;
   std::function<void(int)> before_call;  // With the number of the call, from 1.
   int calls = 0;
@@ -66,6 +68,9 @@ struct ClientFixture {
                           ++calls;
                           if (before_call) {
                             before_call(calls);
+                          }
+                          if (refuse_calls) {
+                            return refuse_calls;
                           }
                           if (calls_lost > 0) {
                             --calls_lost;

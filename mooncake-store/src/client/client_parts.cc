@@ -14,8 +14,7 @@
 namespace mooncake::store {
 namespace {
 
-// How long mounting keeps trying while the master does not answer, and how long closing waits for
-// it.
+// How long mounting keeps trying while the master does not answer, and how long closing does.
 constexpr Duration kMountPatience = std::chrono::seconds(10);
 constexpr Duration kSetupPause = std::chrono::milliseconds(100);
 constexpr Duration kClosePatience = std::chrono::seconds(1);
@@ -79,11 +78,13 @@ std::expected<void, StoreError> ClientParts::Connect(const std::string& master_a
   if (auto started = reactor_.Start(); !started) {
     return Refuse(StoreCode::kInternalError, "start the reactor", "", started.error().message);
   }
-  auto link = MasterLink::Create(reactor_, master_address);
-  if (!link) {
-    return Refuse(CodeOf(link.error()), "reach master", master_address, link.error().message);
+  for (auto* const one : {&link_, &last_link_}) {
+    auto link = MasterLink::Create(reactor_, master_address);
+    if (!link) {
+      return Refuse(CodeOf(link.error()), "reach master", master_address, link.error().message);
+    }
+    *one = *std::move(link);
   }
-  link_ = *std::move(link);
   const auto now = [] { return SteadyClock::Get().Now(); };
   const Instant give_up = now() + patience;
   Event pause;  // Nobody notifies it.
@@ -121,37 +122,57 @@ std::expected<void, StoreError> ClientParts::StartEngine(const ClientSettings& s
                   engine.error().message);
   }
   engine_ = *std::move(engine);
+  own_engine_ = true;
   return {};
 }
 
 void ClientParts::Close() {
-  if (closed_) {
-    return;
-  }
-  closed_ = true;
   std::vector<OwnedSegment> segments;
   {
     const MutexLock lock(mutex_);
+    if (std::exchange(closed_, true)) {
+      return;
+    }
     segments = segments_;
   }
-  if (driver_) {
-    const Instant give_up = SteadyClock::Get().Now() + kClosePatience;
-    for (const OwnedSegment& segment : segments) {
-      const Duration left =
-          std::max<Duration>(give_up - SteadyClock::Get().Now(), Duration::zero());
-      static_cast<void>(Unmount(segment.id, 0, left));
-    }
-  }
   if (link_) {
-    link_->Stop();  // Also ends a ping under way, so that the heartbeat ends at once.
+    link_->Stop();  // Ends all calls to the master, a ping under way among them.
   }
   if (heartbeat_) {
     heartbeat_->Stop();
   }
-  if (engine_ && local_memory_ != nullptr) {
-    static_cast<void>(engine_->FreeManaged(local_memory_));
+  if (driver_) {
+    Driver driver(*last_link_, *engine_);
+    const auto now = [] { return SteadyClock::Get().Now(); };
+    const Instant give_up = now() + std::min(kClosePatience, core_.options().rpc_timeout);
+    for (const OwnedSegment& segment : segments) {
+      UnmountOperation unmount(core_);
+      const Duration left = std::max<Duration>(give_up - now(), Duration::zero());
+      unmount.Start({.caller = {}, .segment = segment.id}, left, left);
+      driver.Run(unmount);
+    }
+    last_link_->Stop();
   }
-  engine_.reset();  // Stops, unless it was handed in.
+  if (own_engine_) {
+    engine_->Stop();  // Ends transfers under way.
+  }
+}
+
+ClientParts::~ClientParts() {
+  Close();
+  heartbeat_.reset();
+  driver_.reset();
+  if (engine_) {
+    for (const OwnedSegment& segment : segments_) {
+      static_cast<void>(engine_->FreeManaged(segment.memory));
+    }
+    if (local_memory_ != nullptr) {
+      static_cast<void>(engine_->FreeManaged(local_memory_));
+    }
+  }
+  engine_.reset();
+  link_.reset();
+  last_link_.reset();
   reactor_.Stop();
 }
 
@@ -169,18 +190,23 @@ std::expected<Uuid, StoreError> ClientParts::Mount(std::uint64_t length_bytes) {
                          .te_endpoint = engine_->name(),
                          .protocol = "tcp",
                          .host_id = core_.options().host_id};
+  {
+    const MutexLock lock(mutex_);
+    segments_.push_back({.id = info.id, .memory = *memory});
+  }
   core_.membership().Want(info);
   MountOperation mount(core_);
   mount.Start({.caller = {}, .segment = info}, kMountPatience);
   Run(mount);
-  const StoreCode code = mount.code() != StoreCode::kOk ? mount.code() : mount.reply().code;
-  if (code != StoreCode::kOk) {
-    core_.membership().Unwant(info.id);
-    static_cast<void>(engine_->FreeManaged(*memory));
-    return Refuse(code, "mount segment", name_.text, mount.cause());
+  if (mount.code() != StoreCode::kOk) {
+    core_.membership().Retract(info.id);
+    return Refuse(mount.code(), "mount segment", name_.text, mount.cause());
   }
-  const MutexLock lock(mutex_);
-  segments_.push_back({.id = info.id, .memory = *memory});
+  if (mount.reply().code != StoreCode::kOk) {
+    core_.membership().Unwant(info.id);
+    Free(info.id);
+    return Refuse(mount.reply().code, "mount segment", name_.text, "the master refused it");
+  }
   return info.id;
 }
 
@@ -189,22 +215,31 @@ StoreCode ClientParts::Unmount(const Uuid& segment, std::uint64_t grace_ms, Dura
   UnmountOperation unmount(core_);
   unmount.Start({.caller = {}, .segment = segment, .grace_ms = grace_ms}, patience);
   Run(unmount);
-  const StoreCode code = unmount.code() != StoreCode::kOk ? unmount.code() : unmount.reply().code;
+  if (unmount.code() != StoreCode::kOk) {
+    core_.membership().Retract(segment);
+    return unmount.code();
+  }
+  const StoreCode code = unmount.reply().code;
   if (grace_ms > 0 && code == StoreCode::kOk) {
     return code;  // Still read from; the memory goes when the client does.
   }
+  const bool freed = Free(segment);
+  return freed || code != StoreCode::kOk ? code : StoreCode::kSegmentNotFound;
+}
+
+bool ClientParts::Free(const Uuid& segment) {
   void* memory = nullptr;
   {
     const MutexLock lock(mutex_);
     const auto owned = std::ranges::find(segments_, segment, &OwnedSegment::id);
     if (owned == segments_.end()) {
-      return code == StoreCode::kOk ? StoreCode::kSegmentNotFound : code;
+      return false;
     }
     memory = owned->memory;
     segments_.erase(owned);
   }
   static_cast<void>(engine_->FreeManaged(memory));
-  return code;
+  return true;
 }
 
 }  // namespace mooncake::store

@@ -1,6 +1,7 @@
 // What a living client is made of, and the order in which it comes up and goes down.
 //
-// Thread-safety: Open() and Close() from the owner's thread; the rest from any, between the two.
+// Thread-safety: Open() before all else; Close() from any thread, also while others are in Run(),
+//                Mount() or Unmount(); the destructor after those.
 #pragma once
 
 #include <cstdint>
@@ -26,15 +27,15 @@ namespace mooncake::store {
 class ClientParts {
  public:
   ClientParts(ClientOptions options, StoreName name);
-  ~ClientParts() { Close(); }
+  ~ClientParts();
   ClientParts(const ClientParts&) = delete;
   ClientParts& operator=(const ClientParts&) = delete;
 
   // Reaches the master, starts the engine, allocates and mounts, begins the heartbeat. After a
   // failure only Close().
   [[nodiscard]] std::expected<void, StoreError> Open(const ClientSettings& settings);
-  // Takes back in the opposite order, within about a second also without a master. May be called
-  // twice.
+  // Ends what is under way and withdraws from the master and from peers, within kClosePatience.
+  // What calls under way may still touch is freed by the destructor. May be called twice.
   void Close() MC_EXCLUDES(mutex_);
 
   [[nodiscard]] std::expected<Uuid, StoreError> Mount(std::uint64_t length_bytes)
@@ -58,19 +59,23 @@ class ClientParts {
   [[nodiscard]] std::expected<void, StoreError> Connect(const std::string& master_address,
                                                         Duration patience);
   [[nodiscard]] std::expected<void, StoreError> StartEngine(const ClientSettings& settings);
+  // Takes the segment off the list and frees its memory. False when it is not on it.
+  bool Free(const Uuid& segment) MC_EXCLUDES(mutex_);
 
   StoreName name_;
   ClientCore core_;
   Reactor reactor_;
   std::unique_ptr<MasterLink> link_;
+  std::unique_ptr<MasterLink> last_link_;  // For Close(), which stops the other one first.
   std::shared_ptr<transfer::Engine> engine_;
+  bool own_engine_ = false;  // Else it was handed in, and goes on when the client ends.
   std::optional<Driver> driver_;
   std::optional<Heartbeat> heartbeat_;
-  bool closed_ = false;  // The owner's.
 
-  void* local_memory_ = nullptr;
   std::shared_ptr<LocalBuffer> local_buffer_;
+  void* local_memory_ = nullptr;
   Mutex mutex_;
+  bool closed_ MC_GUARDED_BY(mutex_) = false;
   std::vector<OwnedSegment> segments_ MC_GUARDED_BY(mutex_);
 };
 

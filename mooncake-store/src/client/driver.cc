@@ -6,8 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "mooncake-common/src/concurrency/mutex.h"
-#include "mooncake-common/src/concurrency/parking.h"
+#include "mooncake-store/src/client/pending_calls.h"
 
 namespace mooncake::store {
 namespace {
@@ -18,24 +17,16 @@ using transfer::TransferRequest;
 using transfer::TransferState;
 
 // Up to here a move is made in one go: even at a tenth of a slow network's speed it ends long
-// before a lease does.
+// before a lease does. If it does not, for a peer that stands still, it is begun again as a batch,
+// beside which leases are renewed.
 constexpr std::uint64_t kShortMoveBytes = 4ULL << 20;
+constexpr Duration kShortMoveTime = std::chrono::milliseconds(500);
+
+// How often it is looked for the answer to a call beside a transfer: a renewal, once in half a
+// lease.
+constexpr Duration kAnswerPause = std::chrono::milliseconds(5);
 
 Instant Now() { return SteadyClock::Get().Now(); }
-
-// Where answers of calls that travel in the background arrive. Outlives the driver's turn when an
-// answer is late.
-struct Mailbox {
-  struct Answer {
-    std::uint32_t tag = 0;
-    std::uint32_t call = 0;  // Of calls with one tag, which: a forgotten one may still be answered.
-    Result<void> outcome;
-    std::vector<std::byte> body;
-  };
-  Event arrived;
-  Mutex mutex;
-  std::vector<Answer> answers MC_GUARDED_BY(mutex);
-};
 
 // What threads reuse from operation to operation.
 struct Workspace {
@@ -65,12 +56,8 @@ class Driver::Turn {
         case ActionKind::kDone:
           return;
         case ActionKind::kCall:
-          calls_.push_back({.tag = action.tag,
-                            .number = next_call_++,
-                            .deadline = action.until,
-                            .call = action.call,
-                            .started = {},
-                            .travels = false});
+          SendHeld();
+          held_ = action;
           break;
         case ActionKind::kForget:
           Forget(action.tag);
@@ -86,14 +73,6 @@ class Driver::Turn {
   }
 
  private:
-  struct PendingCall {
-    std::uint32_t tag = 0;
-    std::uint32_t number = 0;
-    Instant deadline{};
-    MasterCall call;
-    rpc::RpcClient::Started started;
-    bool travels = false;  // Sent in the background.
-  };
   struct PendingMove {
     std::uint32_t tag = 0;
     TransferBatch* batch = nullptr;
@@ -101,96 +80,48 @@ class Driver::Turn {
 
   // Something is pending, or the operation only waits for time to pass.
   void Await(Instant until) {
-    if (moves_.empty() && calls_.size() == 1 && !calls_.front().travels) {
-      CallHere();
+    // The only thing that is going on: asked by this thread, unless it is wanted before the answer
+    // must have come.
+    if (held_ && moves_.empty() && (!background_ || background_->empty()) &&
+        until >= held_->until) {
+      const Action call = *std::exchange(held_, std::nullopt);
+      const auto outcome = driver_.master_.Call(call.call, call.until, work_.context);
+      if (outcome) {
+        operation_.OnReply(call.tag, Now());
+      } else {
+        operation_.OnCallFailed(call.tag, outcome.error(), Now());
+      }
       return;
     }
-    for (PendingCall& call : calls_) {
-      if (!call.travels) {
-        Send(call);
-      }
-    }
+    SendHeld();
     if (!moves_.empty()) {
-      Move(until);
-      Collect();
-      return;
-    }
-    if (!mailbox_) {
-      mailbox_ = std::make_shared<Mailbox>();
-    }
-    static_cast<void>(mailbox_->arrived.Wait(until));
-    Collect();
-  }
-
-  void CallHere() {
-    const PendingCall call = std::move(calls_.front());
-    calls_.clear();
-    Report(call.tag, driver_.master_.Call(call.call, call.deadline, work_.context));
-  }
-
-  void Send(PendingCall& call) {
-    if (!mailbox_) {
-      mailbox_ = std::make_shared<Mailbox>();
-    }
-    call.travels = true;
-    call.started = driver_.master_.Start(
-        call.call, call.deadline, work_.context,
-        [mailbox = mailbox_, tag = call.tag,
-         number = call.number](Result<std::span<const std::byte>> reply) {
-          Mailbox::Answer answer{.tag = tag, .call = number, .outcome = {}, .body = {}};
-          if (reply) {
-            answer.body.assign(reply->begin(), reply->end());
-          } else {
-            answer.outcome = std::unexpected(std::move(reply).error());
-          }
-          {
-            const MutexLock lock(mailbox->mutex);
-            mailbox->answers.push_back(std::move(answer));
-          }
-          mailbox->arrived.Notify();
-        });
-  }
-
-  // Reports the answers that have arrived.
-  void Collect() {
-    if (!mailbox_ || !mailbox_->arrived.IsSet()) {
-      return;
-    }
-    mailbox_->arrived.Reset();
-    std::vector<Mailbox::Answer> answers;
-    {
-      const MutexLock lock(mailbox_->mutex);
-      answers.swap(mailbox_->answers);
-    }
-    for (Mailbox::Answer& answer : answers) {
-      const auto call = std::ranges::find_if(calls_, [&](const PendingCall& pending) {
-        return pending.travels && pending.number == answer.call;
-      });
-      if (call == calls_.end()) {
-        continue;  // Forgotten meanwhile.
-      }
-      const MasterCall asked = call->call;
-      calls_.erase(call);
-      Report(answer.tag, answer.outcome ? MasterLink::Take(asked, answer.body, work_.context)
-                                        : std::move(answer.outcome));
-    }
-  }
-
-  void Report(std::uint32_t tag, Result<void> outcome) {
-    if (outcome) {
-      operation_.OnReply(tag, Now());
+      // An answer does not end the wait for a transfer.
+      const bool asked = background_ && !background_->empty();
+      Move(asked ? std::min(until, Now() + kAnswerPause) : until);
     } else {
-      operation_.OnCallFailed(tag, outcome.error(), Now());
+      Background().Wait(until);
+    }
+    if (background_) {
+      background_->Report(operation_, work_.context);
+    }
+  }
+
+  PendingCalls& Background() {
+    return background_ ? *background_ : background_.emplace(driver_.master_);
+  }
+
+  void SendHeld() {
+    if (held_) {
+      Background().Send(*held_, work_.context);
+      held_.reset();
     }
   }
 
   void Forget(std::uint32_t tag) {
-    const auto call = std::ranges::find(calls_, tag, &PendingCall::tag);
-    if (call != calls_.end()) {
-      if (call->travels) {
-        call->started.Cancel();
-      }
-      calls_.erase(call);
+    if (held_ && held_->tag == tag) {
+      held_.reset();
+    } else if (background_) {
+      background_->Forget(tag);
     }
   }
 
@@ -198,7 +129,7 @@ class Driver::Turn {
   void Move(Instant until) {
     const PendingMove move = moves_.front();
     if (!running_) {
-      if (Prepare(*move.batch)) {
+      if (Prepare(*move.batch, until)) {
         EndMove(move);
         return;
       }
@@ -221,7 +152,7 @@ class Driver::Turn {
 
   // Turns pieces into requests and moves them in one go if they are short. True when the transfer
   // has ended.
-  bool Prepare(const TransferBatch& batch) {
+  bool Prepare(const TransferBatch& batch, Instant until) {
     work_.requests.clear();
     work_.piece_of.clear();
     work_.failures.clear();
@@ -248,7 +179,8 @@ class Driver::Turn {
     }
     // After a failure the same pieces are moved again as a batch, which tells of each what became
     // of it.
-    if (bytes <= kShortMoveBytes && driver_.engine_.Transfer(work_.requests)) {
+    if (bytes <= kShortMoveBytes && until - Now() >= kShortMoveTime &&
+        driver_.engine_.Transfer(work_.requests, kShortMoveTime)) {
       return true;
     }
     auto begun = driver_.engine_.AllocateBatch(work_.requests.size());
@@ -317,11 +249,10 @@ class Driver::Turn {
   Driver& driver_;
   Operation& operation_;
   Workspace& work_;
-  std::uint32_t next_call_ = 0;
-  std::vector<PendingCall> calls_;
+  std::optional<Action> held_;  // The last call that was asked for, while it may go either way.
+  std::optional<PendingCalls> background_;
   std::vector<PendingMove> moves_;
   std::optional<BatchId> running_;  // The oldest move's.
-  std::shared_ptr<Mailbox> mailbox_;
 };
 
 void Driver::Run(Operation& operation) { Turn(*this, operation).Run(); }

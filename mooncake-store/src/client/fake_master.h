@@ -98,6 +98,7 @@ class FakeMaster {
   std::uint64_t lease_ttl_ms = 10'000;
   std::uint64_t view = 1;
   ClientStatus status = ClientStatus::kOk;
+  std::vector<Uuid> unmounted;
   int full_times = 0;  // So many more starts find no room.
   FullHint full;
   std::uint64_t cache_hits = 0;
@@ -146,7 +147,10 @@ class FakeMaster {
     reply.segments.assign(request.segments.size(), {});
     status = ClientStatus::kOk;
   }
-  void Handle(const UnmountSegmentRequest&, UnmountSegmentReply& reply) { reply = {}; }
+  void Handle(const UnmountSegmentRequest& request, UnmountSegmentReply& reply) {
+    unmounted.push_back(request.segment);
+    reply = {};
+  }
   void Handle(const QuerySegmentsRequest& request, QuerySegmentsReply& reply) {
     reply.segments.clear();
     for (const SegmentNumber number : request.numbers) {

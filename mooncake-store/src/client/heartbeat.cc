@@ -15,7 +15,7 @@ Result<void> Heartbeat::Start() {
 
 void Heartbeat::Stop() {
   stopping_ = true;
-  stop_.Notify();
+  calls_.Wake();
   thread_.Join();
 }
 
@@ -29,26 +29,21 @@ void Heartbeat::Run() {
     }
     const Action action = operation.Next(SteadyClock::Get().Now());
     switch (action.kind) {
-      case ActionKind::kCall: {
-        const auto answered = master_.Call(action.call, action.until, context);
-        if (answered) {
-          operation.OnReply(action.tag, SteadyClock::Get().Now());
-        } else {
-          operation.OnCallFailed(action.tag, answered.error(), SteadyClock::Get().Now());
-        }
+      case ActionKind::kCall:
+        calls_.Send(action, context);
+        break;
+      case ActionKind::kWait:
+        calls_.Wait(action.until, Duration::zero());
+        calls_.Report(operation, context);
         // Once for each trouble, and once when it is over.
         if (operation.trouble() != told) {
           told = operation.trouble();
           if (told.empty()) {
             MC_LOG_INFO("master {} answers again", master_.address());
-          } else if (!stopping_) {
+          } else {
             MC_LOG_WARNING("heartbeat to master {}: {}", master_.address(), told);
           }
         }
-        break;
-      }
-      case ActionKind::kWait:
-        static_cast<void>(stop_.Wait(action.until, Duration::zero()));
         break;
       case ActionKind::kForget:
       case ActionKind::kTransfer:

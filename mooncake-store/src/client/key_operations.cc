@@ -57,7 +57,7 @@ void ExistOperation::OnReply(std::uint32_t /*tag*/, Instant /*now*/) {
 }
 
 void ExistOperation::OnCallFailed(std::uint32_t /*tag*/, const Error& why, Instant now) {
-  if (!slot_.Failed(now)) {
+  if (!slot_.Failed(why, now)) {
     FailWindow(CodeOfCallFailure(why), why.message);
   }
 }
@@ -115,7 +115,7 @@ void RemoveOperation::OnReply(std::uint32_t /*tag*/, Instant /*now*/) {
 }
 
 void RemoveOperation::OnCallFailed(std::uint32_t /*tag*/, const Error& why, Instant now) {
-  if (slot_.Failed(now)) {
+  if (slot_.Failed(why, now)) {
     return;
   }
   for (std::uint32_t item = first_; item < end_; ++item) {

@@ -7,6 +7,7 @@
 // Ownership:     keys and requests stay the caller's until kDone.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <span>
 #include <string>
@@ -89,9 +90,11 @@ class CallOperation final : public Operation {
  public:
   explicit CallOperation(ClientCore& core) : core_(core) {}
 
-  void Start(Request request, Duration patience) {
+  // One try takes `try_limit` at most, and never more than the client's rpc_timeout.
+  void Start(Request request, Duration patience, Duration try_limit = Duration::max()) {
     request_ = std::move(request);
     patience_ = patience;
+    try_limit_ = std::min(try_limit, core_.options().rpc_timeout);
     begun_ = false;
     code_ = StoreCode::kOk;
     cause_.clear();
@@ -105,14 +108,13 @@ class CallOperation final : public Operation {
     if (slot_.ShouldSend(now)) {
       slot_.Sent(now);
       request_.caller = core_.MakeCaller();
-      return Action::Call(0, now + core_.options().rpc_timeout,
-                          Exchange<Request, Reply>{&request_, &reply_});
+      return Action::Call(0, now + try_limit_, Exchange<Request, Reply>{&request_, &reply_});
     }
     return slot_.idle() ? Action::Done() : Action::Wait(slot_.WakeAt());
   }
   void OnReply(std::uint32_t /*tag*/, Instant /*now*/) override { slot_.Answered(); }
   void OnCallFailed(std::uint32_t /*tag*/, const Error& why, Instant now) override {
-    if (!slot_.Failed(now)) {
+    if (!slot_.Failed(why, now)) {
       code_ = CodeOfCallFailure(why);
       cause_ = why.message;
     }
@@ -127,6 +129,7 @@ class CallOperation final : public Operation {
   ClientCore& core_;
   CallSlot slot_;
   Duration patience_{};
+  Duration try_limit_{};
   bool begun_ = false;
   Request request_;
   Reply reply_;

@@ -54,6 +54,17 @@ TEST(ExistOperation, GivesEveryKeyTheCodeOfAMasterThatDoesNotAnswer) {
                              testing::HasSubstr("check that the master runs")));
 }
 
+TEST(ExistOperation, DoesNotAskAgainAfterItsClientWasClosed) {
+  ClientFixture fixture;
+  fixture.refuse_calls = Error{ErrorCode::kCancelled, "the client was stopped"};
+  ExistOperation operation(fixture.core);
+  const std::vector<std::string_view> keys{"a"};
+  operation.Start(keys);
+  EXPECT_TRUE(fixture.driver.Run(operation));
+  EXPECT_EQ(fixture.calls, 1);
+  EXPECT_THAT(operation.results(), testing::ElementsAre(-900));
+}
+
 TEST(RemoveOperation, RemovesAndForgets) {
   ClientFixture fixture;
   fixture.master.Mount("a:1", 4096, Uuid{1, 1});

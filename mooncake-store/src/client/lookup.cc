@@ -172,7 +172,7 @@ void Lookup::Build(bool last_try) {
 }
 
 void Lookup::OnCallFailed(const Error& why, Instant now) {
-  if (slot_.Failed(now)) {
+  if (slot_.Failed(why, now)) {
     return;
   }
   cause_ = why.message;

@@ -2,13 +2,16 @@
 // master's view as last heard, and the heartbeat that keeps both alive.
 //
 // A segment is wanted from before its mount is sent until before its unmount is sent, so that a
-// master that starts anew in between is told of it by the next heartbeat.
+// master that starts anew in between is told of it by the next heartbeat. One whose mount or
+// unmount got no answer may be mounted, or become so when the lost call is carried out late: it is
+// retracted, and the heartbeat unmounts it until the master says that it is gone.
 //
 // Thread-safety: Membership: any thread, one leaf lock inside. HeartbeatOperation: its driver's.
 #pragma once
 
 #include <atomic>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -27,6 +30,9 @@ class Membership {
   void Want(const SegmentInfo& segment);
   void Unwant(const Uuid& id);
   [[nodiscard]] std::vector<SegmentInfo> Wanted() const;
+  // Not wanted any more, and perhaps still mounted: its memory must stay until the client ends.
+  void Retract(const Uuid& id);
+  [[nodiscard]] std::vector<Uuid> Retracted() const;
 
   // 0 = never heard.
   [[nodiscard]] std::uint64_t view_version() const { return view_version_.load(); }
@@ -40,12 +46,14 @@ class Membership {
 
   mutable Mutex mutex_;
   std::vector<SegmentInfo> wanted_ MC_GUARDED_BY(mutex_);
+  std::vector<Uuid> retracted_ MC_GUARDED_BY(mutex_);
   std::atomic<std::uint64_t> view_version_{0};
   std::atomic<bool> master_reachable_{false};
   std::atomic<std::uint64_t> remounts_{0};
 };
 
-// Pings as long as the client lives, and mounts everything again when the master asks for it. A new
+// Pings as long as the client lives, mounts everything again when the master asks for it, and
+// unmounts what is retracted. A new
 // view of the master empties the descriptor cache and the segment table: its numbers mean something
 // else.
 class HeartbeatOperation final : public Operation {
@@ -63,10 +71,13 @@ class HeartbeatOperation final : public Operation {
   [[nodiscard]] const std::string& trouble() const { return trouble_; }
 
  private:
-  enum Tag : std::uint32_t { kPingTag = 1, kRemountTag = 2 };
+  enum Tag : std::uint32_t { kPingTag = 1, kRemountTag = 2, kRetractTag = 3 };
 
   void OnPing();
   void OnRemount();
+  [[nodiscard]] std::optional<Action> Ping(Instant now);
+  [[nodiscard]] std::optional<Action> Remount(Instant now);
+  [[nodiscard]] std::optional<Action> Retract(Instant now);
   // Tries again one heartbeat later.
   void RemountFailed(std::string trouble);
 
@@ -76,11 +87,15 @@ class HeartbeatOperation final : public Operation {
   bool remount_needed_ = false;
   Instant next_ping_{};  // The first at once.
   Instant next_remount_{};
+  bool retracting_ = false;
+  Instant next_retract_{};
   bool stopping_ = false;
   PingRequest ping_request_;
   PingReply ping_reply_;
   ReMountSegmentsRequest remount_request_;
   ReMountSegmentsReply remount_reply_;
+  UnmountSegmentRequest retract_request_;
+  UnmountSegmentReply retract_reply_;
   std::string trouble_;
 };
 

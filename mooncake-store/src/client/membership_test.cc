@@ -94,6 +94,41 @@ TEST(Heartbeat, RepeatsALostRemountAtItsOwnPace) {
             "1001 remount 1\n");
 }
 
+TEST(Heartbeat, PingsWhileARemountHangs) {
+  Heart heart;
+  heart.fixture.core.membership().Want({.id = Uuid{1, 1}, .name = "a"});
+  heart.fixture.master.status = ClientStatus::kNeedRemount;
+  heart.Run(milliseconds(1));
+  heart.fixture.driver.call_time = seconds(20);  // Of the remount, which is sent next...
+  heart.Run(milliseconds(2));
+  heart.fixture.driver.call_time = milliseconds(1);
+  heart.Run(milliseconds(2500));
+  EXPECT_EQ(heart.fixture.driver.transcript,
+            "0 ping view=0\n"
+            "1 remount 1\n"
+            "1000 ping view=1\n"
+            "2000 ping view=1\n");
+}
+
+TEST(Heartbeat, UnmountsWhatWasRetractedUntilTheMasterSaysThatItIsGone) {
+  Heart heart;
+  Membership& membership = heart.fixture.core.membership();
+  membership.Want({.id = Uuid{1, 1}, .name = "a"});
+  membership.Want({.id = Uuid{2, 2}, .name = "b"});
+  membership.Retract(Uuid{1, 1});
+  membership.Retract(Uuid{1, 1});
+  heart.fixture.before_call = [&](int call) {
+    if (call == 2) {
+      heart.fixture.calls_lost = 1;  // The first unmount.
+    }
+  };
+  heart.Run(milliseconds(3500));
+  EXPECT_THAT(heart.fixture.master.unmounted, testing::ElementsAre(Uuid{1, 1}));
+  EXPECT_TRUE(membership.Retracted().empty());
+  ASSERT_EQ(membership.Wanted().size(), 1U);
+  EXPECT_EQ(membership.Wanted()[0].name, "b");
+}
+
 TEST(Heartbeat, EndsWhenStopped) {
   Heart heart;
   heart.Run(milliseconds(100));

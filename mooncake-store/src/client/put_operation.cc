@@ -331,7 +331,7 @@ void PutOperation::OnCallFailed(std::uint32_t tag, const Error& why, Instant now
   }
   Window& window = windows_[tag / kTagsPerWindow];
   const bool end = tag % kTagsPerWindow == kEndTag;
-  if ((end ? window.ending : window.start).Failed(now)) {
+  if ((end ? window.ending : window.start).Failed(why, now)) {
     return;
   }
   const StoreCode code = CodeOfCallFailure(why);

@@ -1,0 +1,306 @@
+"""What users of such stores have suffered from, each as a test that the kind is gone here.
+
+The forms here are short; the long ones, with the sizes and times of a production, run with --long.
+"""
+
+import ctypes
+import mmap
+import os
+import select
+import signal
+import sys
+import threading
+import time
+
+import pytest
+
+from benchmarks.trace_replay.cluster import METADATA_PORT, own_loopback_host
+from mooncake.http_metadata_server import KVBootstrapServer
+from mooncake.store import MooncakeDistributedStore, ReplicateConfig
+from waiting import HANG_LIMIT_S, wait_until
+
+SEGMENT = 64 << 20
+
+
+def sizes_of(long: bool) -> tuple[int, int]:
+    """(how many keys, the largest value in bytes) of writers in contention."""
+    return (1000, 4 << 20) if long else (60, 256 << 10)
+
+
+FORMS = [False, pytest.param(True, marks=pytest.mark.long_form)]
+
+
+# ---- Writers that share keys
+
+
+@pytest.mark.parametrize("long", FORMS)
+def test_of_many_writers_of_a_key_one_wins_and_the_others_are_told(start_master, start_store, long):
+    count, largest = sizes_of(long)
+    master = start_master()
+    stores = [start_store(master.address, segment=(2 << 30) if long else (64 << 20)) for _ in range(2)]
+    keys = [f"key/{i}" for i in range(count)]
+    sizes = [1024 + i * (largest - 1024) // count for i in range(count)]
+    for number, store in enumerate(stores):
+        store.send("put_contended", keys, sizes, number, 8)
+    outcomes = [store.receive() for store in stores]
+    assert sum(outcome["failed"] for outcome in outcomes) == 0
+    assert sum(outcome["wrote"] for outcome in outcomes) == count
+    assert sum(outcome["existed"] for outcome in outcomes) == 15 * count
+    assert stores[0].not_one_writers(keys, sizes) == []
+    for log in (master.log.read_text(), *(store.log() for store in stores)):
+        assert not [line for line in log.splitlines() if line.startswith("E")]
+
+
+def test_batches_that_share_keys_keep_whole_values_of_the_first(start_master, start_local):
+    store = start_local(start_master().address)
+    keys = [f"key/{i}" for i in range(50)]
+    results: list[int] = []
+
+    def work(thread: int) -> None:
+        for _ in range(3):
+            results.append(store.put_batch(keys, [bytes([thread]) * 5000] * len(keys)))
+            results.append(min(store.batch_remove(keys[:10])))
+
+    threads = [threading.Thread(target=work, args=(thread,)) for thread in range(1, 5)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    # A put is 0 whether or not it wrote; who removes meets a missing key, or one that is being written.
+    assert set(results) <= {0, -704, -703}
+    assert store.put_batch(keys, [b"last"] * len(keys)) == 0
+    code, text = store.last_error()
+    assert code == -705 and "more keys" in text
+    for got in store.get_batch(keys):
+        assert got == b"last" or (len(got) == 5000 and got == got[:1] * 5000)
+
+
+# ---- Large reads
+
+
+@pytest.mark.parametrize("long", FORMS)
+def test_leases_are_renewed_while_a_read_waits_for_its_owner(start_master, start_store, long):
+    count, size = (5000, 64 << 10) if long else (300, 64 << 10)
+    master = start_master("--default_kv_lease_ttl=2000", "--client_ttl=60")
+    owner = start_store(master.address, segment=512 << 20)
+    reader = start_store(master.address, segment=0, MC_FORCE_TCP="1")
+    keys = [f"key/{i}" for i in range(count)]
+    assert owner.put_many(keys, size) == {}
+    assert reader.read_batch(keys[:1], size) == [{}, []]  # Now it knows the way.
+    gone = keys[5:15]
+    assert owner.remove_many(gone) == [0] * len(gone)
+
+    def lookups() -> float:
+        return master.metrics().get("master_batch_get_replica_list_requests_total", 0)
+
+    owner.process.send_signal(signal.SIGSTOP)
+    try:
+        before = lookups()
+        reader.send("read_batch", keys, size)
+        # The lookups, and then one renewal after another: the leases would have ended several times.
+        wait_until(lambda: lookups() >= before + (20 if long else 8), "leases are renewed")
+    finally:
+        owner.process.send_signal(signal.SIGCONT)
+    failed, wrong = reader.receive()
+    assert failed == {"-704": gone}
+    assert wrong == []
+
+
+# ---- Lookup before load
+
+
+@pytest.mark.parametrize("long", FORMS)
+def test_a_failed_read_hides_what_cannot_be_read(start_master, start_store, long):
+    count = 500 if long else 60
+    master = start_master("--default_kv_lease_ttl=200", "--client_ttl=30")
+    owner, reader = start_store(master.address), start_store(master.address, segment=0)
+    keys = [f"key/{i}" for i in range(count)]
+    assert owner.put_many(keys, 1000) == {}
+    assert reader.exist_then_get(keys, 1000) == [count, []]
+    third = start_store(master.address)
+    both = [f"both/{i}" for i in range(count)]
+    assert third.put_many(both, 1000, 2) == {}
+    owner.kill()
+    assert reader.check_many(both, 1000) == [[], []]  # The other replica; and the master heard of the dead one.
+    assert reader.check_many(keys[:1], 1000)[0] == keys[:1]
+    assert reader.exist_many(keys) == [0] * count
+    assert reader.exist_then_get(keys, 1000) == [0, []]
+
+
+@pytest.mark.parametrize("long", FORMS)
+def test_what_exists_can_be_got_within_its_lease_under_pressure(start_master, start_store, long):
+    master = start_master("--default_kv_lease_ttl=5000")
+    writer, reader = start_store(master.address), start_store(master.address, segment=0)
+    size = 100_000
+    for round_number in range(200 if long else 4):
+        keys = [f"{round_number}/{i}" for i in range(500)]
+        writer.send("put_many", [f"more/{key}" for key in keys], size)
+        wait_for = [f"{round_number}/{i}" for i in range(20)]
+        reader.put_many(wait_for, size)
+        _, failed = reader.exist_then_get(wait_for, size)
+        assert failed == []
+        writer.receive()
+
+
+# ---- Errors that say what is wrong
+
+
+def test_each_failure_names_its_code_and_what_it_is_about(start_master, start_local, start_store, tmp_path):
+    master = start_master("--default_kv_lease_ttl=60000")
+    store = start_local(master.address)
+    memory = mmap.mmap(-1, 1 << 20)
+    address = ctypes.addressof(ctypes.c_char.from_buffer(memory))
+    assert store.register_buffer(address, 4096) == 0
+    assert store.put("leased", b"x" * 100) == 0 and store.is_exist("leased") == 1
+    pinned = ReplicateConfig()
+    pinned.with_hard_pin = True
+    none, flash, shared = (ReplicateConfig() for _ in range(3))
+    none.replica_num, flash.nof_replica_num, shared.dfs_replica_num = 0, 1, 1
+    dead = start_store(master.address, segment=SEGMENT)
+    to_dead = ReplicateConfig()
+    to_dead.preferred_segment = dead.hostname()
+    assert store.put("on the dead", b"x" * 100, to_dead) == 0
+    dead.kill()
+    unset = MooncakeDistributedStore()
+    nobody = f"{own_loopback_host()}:{METADATA_PORT}"
+
+    def set_up(host="127.0.0.1", metadata="P2PHANDSHAKE", size=SEGMENT, protocol="tcp", address=master.address):
+        return MooncakeDistributedStore().setup(host, metadata, size, 1 << 20, protocol, "", address)
+
+    big = b"x" * (60 << 20)
+    provoked = [
+        (lambda: store.get_into("on the dead", address, 4096), "TRANSFER_FAIL (-800)", "on the dead"),
+        (lambda: store.get_size("missing"), "OBJECT_NOT_FOUND (-704)", "missing"),
+        (lambda: store.get("missing") or -704, "OBJECT_NOT_FOUND (-704)", "missing"),
+        (lambda: store.remove("missing"), "OBJECT_NOT_FOUND (-704)", "missing"),
+        (lambda: store.remove("leased"), "OBJECT_HAS_LEASE (-706)", "leased"),
+        (lambda: store.put("", b"x"), "INVALID_PARAMS (-600)", "key"),
+        (lambda: store.put("empty", b""), "INVALID_PARAMS (-600)", "empty"),
+        (lambda: store.put("none", b"x", none), "INVALID_PARAMS (-600)", "none"),
+        (lambda: store.put("flash", b"x", flash), "INVALID_PARAMS (-600)", "flash"),
+        (lambda: store.put("dfs", b"x", shared), "DFS_SERVICE_UNAVAILABLE (-1601)", "dfs"),
+        (lambda: store.put_from("wild", address + 8192, 10), "INVALID_PARAMS (-600)", "wild"),
+        (lambda: store.get_into("leased", address + 8192, 200), "INVALID_PARAMS (-600)", "leased"),
+        (lambda: store.get_into("leased", address, 99), "INVALID_PARAMS (-600)", "leased"),
+        (lambda: store.register_buffer(16, 4096), "INVALID_PARAMS (-600)", "0x10"),
+        (lambda: store.unregister_buffer(address + 1), "INVALID_PARAMS (-600)", f"{address + 1:#x}"),
+        (lambda: store.remove_by_regex("["), "INVALID_PARAMS (-600)", "["),
+        (lambda: store.put_batch(["a", "b"], [b"x"]), "INVALID_PARAMS (-600)", "keys and values"),
+        (lambda: store.put_batch(["p1", "p2"], [big, big], pinned), "NO_AVAILABLE_HANDLE (-200)", "pinned"),
+        (lambda: store.unmount_segment(["no id"]), "INVALID_PARAMS (-600)", "no id"),
+        (lambda: unset.put("k", b"x"), "INVALID_PARAMS (-600)", "setup()"),
+        (lambda: set_up(address=nobody), "INTERNAL_ERROR (-1)", nobody),
+        (lambda: set_up(address="127.0.0.1"), "INVALID_PARAMS (-600)", "127.0.0.1"),
+        (lambda: set_up(protocol="pigeon"), "INVALID_PARAMS (-600)", "pigeon"),
+        (lambda: set_up(metadata=f"http://{nobody}/metadata"), "INTERNAL_ERROR (-1)", nobody),
+        (lambda: set_up(metadata="ftp://nowhere"), "INVALID_PARAMS (-600)", "ftp://nowhere"),
+        (lambda: set_up(host=""), "INVALID_PARAMS (-600)", "local_hostname"),
+    ]
+    for call, code, about in provoked:
+        assert call() < 0, (code, about)
+        number, text = store.last_error()
+        assert f"({number})" in code, (code, about, text)
+        assert text.startswith(code) and about in text, text
+
+
+# ---- Python's other threads
+
+
+@pytest.fixture
+def ticks():
+    """How often another Python thread could run; threads are not taken off the interpreter against their will."""
+    counted = [0]
+    end = threading.Event()
+
+    def tick() -> None:
+        while not end.is_set():
+            counted[0] += 1
+            select.select([], [], [], 0)  # Lets go of the interpreter, and takes it back.
+
+    thread = threading.Thread(target=tick)
+    thread.start()
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1000)
+    yield counted
+    sys.setswitchinterval(interval)
+    end.set()
+    thread.join()
+
+
+def test_no_call_that_takes_time_holds_the_interpreter(start_master, ticks):
+    master = start_master()
+    address = master.address
+    value, keys = bytes(8 << 20), [f"key/{i}" for i in range(2000)]
+    store = MooncakeDistributedStore()
+    memory = mmap.mmap(-1, 8 << 20)
+    at = ctypes.addressof(ctypes.c_char.from_buffer(memory))
+
+    def set_up() -> int:
+        return store.setup("127.0.0.1", "P2PHANDSHAKE", SEGMENT, 16 << 20, "tcp", "", address)
+
+    calls = {
+        "setup and close": lambda: (set_up(), store.close()),
+        "put": lambda: store.upsert("large", value),
+        "get": lambda: store.get("large"),
+        "get_buffer": lambda: store.get_buffer("large"),
+        "put_from": lambda: store.upsert_from("large", at, len(memory)),
+        "get_into": lambda: store.get_into("large", at, len(memory)),
+        "register": lambda: (store.unregister_buffer(at), store.register_buffer(at, len(memory))),
+        "put_batch": lambda: store.upsert_batch(keys, [b"x"] * len(keys)),
+        "get_batch": lambda: store.get_batch(keys),
+        "batch_is_exist": lambda: store.batch_is_exist(keys),
+        "batch_remove": lambda: store.batch_remove(keys, True),
+        "remove_all": lambda: store.remove_all(True),
+        "health_check": store.health_check,
+        "drop": lambda: MooncakeDistributedStore().setup("127.0.0.1", "P2PHANDSHAKE", 0, 0, "tcp", "", address),
+    }
+    for name, call in calls.items():
+        if name == "put":
+            assert set_up() == 0
+            assert store.register_buffer(at, len(memory)) == 0
+        before = ticks[0]
+        deadline = time.monotonic() + HANG_LIMIT_S
+        while ticks[0] == before:  # One call may be over before the other thread gets a core.
+            call()
+            assert time.monotonic() < deadline, name
+    store.close()
+
+
+def test_a_put_goes_on_while_another_thread_holds_the_interpreter(start_master, start_store, tmp_path):
+    master = start_master()
+    holder, other = start_store(master.address), start_store(master.address)
+    release = tmp_path / "release"
+    os.mkfifo(release)
+    holder.send("put_while_the_interpreter_is_held", "k", 8 << 20, str(release))
+    try:
+        wait_until(lambda: other.exist_many(["k"]) == [1], "the put ends, though Python stands still")
+    finally:
+        os.close(os.open(release, os.O_WRONLY))
+    holder.receive()
+    assert other.check_many(["k"], 8 << 20) == [[], []]
+
+
+# ---- Two stores of truth
+
+
+def test_an_external_metadata_server_may_be_lost_and_come_back(start_master, start_store):
+    host = own_loopback_host()
+    url = f"http://{host}:{METADATA_PORT}/metadata"
+    server = KVBootstrapServer(METADATA_PORT, host)
+    server.run()
+    master = start_master("--default_kv_lease_ttl=200")
+    a, b = (start_store(master.address, metadata=url) for _ in range(2))
+    keys = [f"key/{i}" for i in range(20)]
+    assert a.put_many(keys, 1000) == {}
+    assert b.check_many(keys, 1000) == [[], []]
+    server.close()
+    server = KVBootstrapServer(METADATA_PORT, host)
+    server.run()
+    assert b.check_many(keys, 1000) == [[], []]
+    newcomer = start_store(master.address, metadata=url)
+    assert newcomer.code == 0
+    wait_until(lambda: newcomer.check_many(keys, 1000) == [[], []], "a newcomer finds both by what they publish again")
+    fresh = [f"fresh/{i}" for i in range(20)]
+    assert newcomer.put_many(fresh, 1000) == {}
+    assert a.check_many(fresh, 1000) == [[], []] and b.check_many(fresh, 1000) == [[], []]
+    server.close()
