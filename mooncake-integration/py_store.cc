@@ -1,14 +1,10 @@
 #include "mooncake-integration/py_store.h"
 
-#include <pthread.h>
-
 #include <algorithm>
-#include <atomic>
-#include <map>
 #include <memory>
-#include <mutex>
 #include <utility>
 
+#include "mooncake-integration/live_objects.h"
 #include "mooncake-integration/py_sequence.h"
 #include "mooncake-store/src/client/failure.h"
 
@@ -52,29 +48,6 @@ bool GroupsFit(const store::ReplicateConfig& config, std::size_t keys) {
   return !config.group_ids || config.group_ids->size() == keys;
 }
 
-// Stores that are set up, so that the end of the process finds them.
-struct Live {
-  Mutex mutex;
-  std::map<PyStore*, std::weak_ptr<PyStore>> stores MC_GUARDED_BY(mutex);
-};
-std::atomic<Live*> g_live{nullptr};
-// Which process this is, counted in forks since the first store.
-std::atomic<std::uint64_t> g_process{0};
-
-Live& LiveStores() {
-  static std::once_flag once;
-  std::call_once(once, [] {
-    g_live = new Live();
-    // What the parent has set up stays the parent's, and its lock may be held by a thread that this
-    // process does not have.
-    static_cast<void>(::pthread_atfork(nullptr, nullptr, [] {
-      g_live = new Live();
-      ++g_process;
-    }));
-  });
-  return *g_live;
-}
-
 }  // namespace
 
 std::shared_ptr<PyStore> PyStore::Create(void (*destroy)(PyStore*)) {
@@ -84,14 +57,8 @@ std::shared_ptr<PyStore> PyStore::Create(void (*destroy)(PyStore*)) {
 template <typename Work, typename Otherwise>
 auto PyStore::With(Work work, Otherwise otherwise) const
     -> decltype(work(std::declval<const std::shared_ptr<store::Client>&>())) {
-  if (process_ != g_process) {
-    return otherwise();
-  }
-  std::shared_ptr<Client> client;
-  {
-    const MutexLock lock(mutex_);
-    client = client_;
-  }
+  const std::shared_ptr<Client> client =
+      running_.With([](const Running& running) { return running.client; });
   return client ? work(client) : otherwise();
 }
 
@@ -101,69 +68,28 @@ int PyStore::Setup(const store::ClientSettings& settings) {
   if (!created) {
     return static_cast<int>(RememberError(created.error().code, created.error().text));
   }
-  {
-    Live& live = LiveStores();
-    const MutexLock lock(live.mutex);
-    live.stores[this] = weak_from_this();
-  }
+  LiveObjects<PyStore>::Add(shared_from_this());
   const auto gone = std::make_shared<Event>();
-  std::shared_ptr<Client> client(created->release(), [gone](Client* last) {
-    delete last;
-    gone->Notify();
-  });
-  const MutexLock lock(mutex_);
-  client_.swap(client);  // What another thread has set up meanwhile ends with its last call.
-  gone_ = gone;
+  Running fresh{.client = {created->release(),
+                           [gone](Client* last) {
+                             delete last;
+                             gone->Notify();
+                           }},
+                .gone = gone};
+  // What another thread has set up meanwhile ends with its last call.
+  running_.With([&](Running& running) { std::swap(running, fresh); });
   return 0;
-}
-
-void PyStore::Abandon() MC_NO_THREAD_SAFETY_ANALYSIS {  // Who holds the lock may not be here.
-  static_cast<void>(new std::shared_ptr<Client>(std::move(client_)));
-  gone_ = nullptr;
-  std::construct_at(&mutex_);
-  process_ = g_process.load();
 }
 
 int PyStore::Close() {
-  if (process_ != g_process) {
-    Abandon();
-  }
-  {
-    Live& live = LiveStores();
-    const MutexLock lock(live.mutex);
-    live.stores.erase(this);
-  }
-  std::shared_ptr<Client> client;
-  std::shared_ptr<Event> gone;
-  {
-    const MutexLock lock(mutex_);
-    client = std::exchange(client_, nullptr);
-    gone = std::exchange(gone_, nullptr);
-  }
-  if (client) {
-    client->Close();
-    client = nullptr;
-    static_cast<void>(gone->Wait(Instant::max()));  // Calls have just been ended; they leave.
+  LiveObjects<PyStore>::Remove(this);
+  Running ended = running_.With([](Running& running) { return std::exchange(running, Running{}); });
+  if (ended.client) {
+    ended.client->Close();
+    ended.client = nullptr;
+    static_cast<void>(ended.gone->Wait(Instant::max()));  // Calls have just been ended; they leave.
   }
   return 0;
-}
-
-void PyStore::CloseAll() {
-  Live& live = LiveStores();
-  for (;;) {
-    std::shared_ptr<PyStore> store;
-    {
-      const MutexLock lock(live.mutex);
-      if (live.stores.empty()) {
-        return;
-      }
-      store = live.stores.begin()->second.lock();  // Null: it is closing by itself just now.
-      live.stores.erase(live.stores.begin());
-    }
-    if (store) {
-      store->Close();
-    }
-  }
 }
 
 std::string PyStore::Hostname() const {

@@ -5,7 +5,6 @@
 // interpreter lock is released by the bindings before anything here is called.
 #pragma once
 
-#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -14,8 +13,8 @@
 #include <string_view>
 #include <vector>
 
-#include "mooncake-common/src/concurrency/mutex.h"
 #include "mooncake-common/src/concurrency/parking.h"
+#include "mooncake-common/src/concurrency/per_process.h"
 #include "mooncake-store/include/mooncake/store/client.h"
 
 namespace mooncake::integration {
@@ -99,9 +98,6 @@ class PyStore : public std::enable_shared_from_this<PyStore> {
   std::expected<Uuid, int> AllocateAndMount(std::uint64_t length);
   int Unmount(std::string_view segment_id, std::uint64_t grace_ms);
 
-  // Closes every store that lives; for the end of the process.
-  static void CloseAll();
-
  private:
   PyStore() = default;
 
@@ -110,14 +106,11 @@ class PyStore : public std::enable_shared_from_this<PyStore> {
   auto With(Work work, Otherwise otherwise) const
       -> decltype(work(std::declval<const std::shared_ptr<store::Client>&>()));
 
-  // Forgets, without a touch, what the parent of this forked process has set up: the client's
-  // threads are not here, and its segment is the parent's.
-  void Abandon();
-
-  mutable Mutex mutex_;
-  std::shared_ptr<store::Client> client_ MC_GUARDED_BY(mutex_);  // Shared by the calls under way.
-  std::shared_ptr<Event> gone_ MC_GUARDED_BY(mutex_);            // Notified at the client's end.
-  std::atomic<std::uint64_t> process_{0};  // That which set the client up.
+  struct Running {
+    std::shared_ptr<store::Client> client;  // Shared by the calls under way.
+    std::shared_ptr<Event> gone;            // Notified at the client's end.
+  };
+  mutable PerProcess<Running> running_;  // A forked process leaves its parent's alone.
 };
 
 }  // namespace mooncake::integration

@@ -14,6 +14,7 @@
 
 #include "mooncake-common/src/base/byte_size.h"
 #include "mooncake-integration/engine_holder.h"
+#include "mooncake-integration/live_objects.h"
 #include "mooncake-integration/py_bytes.h"
 #include "mooncake-integration/py_sequence.h"
 #include "mooncake-integration/py_store.h"
@@ -311,5 +312,5 @@ PYBIND11_MODULE(store, module) {
   mooncake::integration::DefineTasks(type);
 
   // Threads of stores that nobody closed must end before the process takes its libraries down.
-  mooncake::integration::Unlocked::EndWith(&PyStore::CloseAll);
+  mooncake::integration::Unlocked::EndWith(&mooncake::integration::LiveObjects<PyStore>::CloseAll);
 }
