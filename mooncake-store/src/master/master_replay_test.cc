@@ -201,21 +201,23 @@ TEST(MasterHistory, SpaceAndObjectsAgreeAndLeasesHoldForAnySeed) {
   }
 }
 
-TEST(MasterHistory, EventsRebuildTheMasterForAnySeed) {
+class EventsRebuild : public testing::TestWithParam<EvictionPolicyKind> {};
+
+TEST_P(EventsRebuild, TheMasterForAnySeed) {
   for (std::uint64_t seed = 0; seed < 60; ++seed) {
     SCOPED_TRACE(testing::Message() << "seed=" << seed);
     EventLog log;
-    // One that draws nothing at random: the replayed one is not asked for victims.
-    History history(seed, EvictionPolicyKind::kLru, &log);
+    History history(seed, GetParam(), &log);
     for (int step = 0; step < 500; ++step) {
       history.Step();
     }
     const Instant now = history.test.now();
-    TestMaster replayed(history.options(), nullptr, MakePolicy(EvictionPolicyKind::kLru, 1));
+    TestMaster replayed(history.options(), nullptr, MakePolicy(GetParam(), 1));
     log.ReplayInto(replayed.master);
     ASSERT_EQ(replayed.master.Dump(now), history.test.master.Dump(now));
     ASSERT_EQ(replayed.master.CheckInvariants(), "");
-    // The policy too: both evict the same when asked for the same.
+    // The policy too: both evict as much when asked for as much; which objects, a policy may draw,
+    // and the replayed one was not asked for victims before.
     replayed.Advance(now - replayed.now());
     for (TestMaster* each : {&replayed, &history.test}) {
       (void)each->Mount(9, 4096);
@@ -229,6 +231,12 @@ TEST(MasterHistory, EventsRebuildTheMasterForAnySeed) {
     EXPECT_EQ(replayed.master.counters().objects, history.test.master.counters().objects);
   }
 }
+
+INSTANTIATE_TEST_SUITE_P(Policies, EventsRebuild,
+                         testing::Values(EvictionPolicyKind::kHdi, EvictionPolicyKind::kLru),
+                         [](const testing::TestParamInfo<EvictionPolicyKind>& each) {
+                           return each.param == EvictionPolicyKind::kHdi ? "Hdi" : "Lru";
+                         });
 
 }  // namespace
 }  // namespace mooncake::store

@@ -41,8 +41,9 @@ std::uint64_t ResidentBytes() {
 
 class Fixture {
  public:
-  explicit Fixture(std::uint64_t segment_bytes)
-      : master_({}, MakePolicy(EvictionPolicyKind::kHdi, 1)), client_{1, 2} {
+  explicit Fixture(std::uint64_t segment_bytes,
+                   EvictionPolicyKind policy = EvictionPolicyKind::kHdi)
+      : master_({}, MakePolicy(policy, 1)), client_{1, 2} {
     MountSegmentReply mounted;
     master_.Handle(
         MountSegmentRequest{
@@ -100,10 +101,10 @@ class Fixture {
   BatchExistReply exists_;
 };
 
-void BatchExist(benchmark::State& state) {
+void BatchExist(benchmark::State& state, EvictionPolicyKind policy) {
   const auto objects = static_cast<std::size_t>(state.range(0));
   const std::vector<std::string> keys = MakeKeys(objects);
-  Fixture fixture(objects * 64);
+  Fixture fixture(objects * 64, policy);
   for (std::size_t from = 0; from < objects; from += kBatch) {
     fixture.Put(keys, from, 64);
   }
@@ -118,7 +119,8 @@ void BatchExist(benchmark::State& state) {
   }
   state.SetItemsProcessed(state.iterations() * static_cast<std::int64_t>(kBatch));
 }
-BENCHMARK(BatchExist)->Arg(kBatch)->Arg(kBatch * 1024);
+BENCHMARK_CAPTURE(BatchExist, lru, EvictionPolicyKind::kLru)->Arg(kBatch)->Arg(kBatch * 1024);
+BENCHMARK_CAPTURE(BatchExist, hdi, EvictionPolicyKind::kHdi)->Arg(kBatch)->Arg(kBatch * 1024);
 
 // One key, while many clients report many segments that they cannot read. The last number: do
 // owners say nothing, too?

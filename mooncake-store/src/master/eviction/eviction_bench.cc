@@ -7,23 +7,25 @@
 
 #include "mooncake-common/src/base/random.h"
 #include "mooncake-store/src/master/eviction/hub.h"
-#include "mooncake-store/src/master/eviction/lru.h"
+#include "mooncake-store/src/master/eviction/policies.h"
 
 namespace mooncake::store {
 namespace {
 
 constexpr std::size_t kBatch = 1024;
 
+ChainKey KeyOf(Slot slot) { return {.hash = slot * 0x9e3779b97f4a7c15, .slot = slot}; }
+
 class Fixture {
  public:
-  explicit Fixture(Slot objects) : hub_(std::make_unique<LruPolicy>()) {
+  Fixture(EvictionPolicyKind policy, Slot objects) : hub_(MakePolicy(policy, 1)) {
     mask_.Add(0);
     for (Slot slot = 0; slot < objects; ++slot) {
       Put(slot);
     }
   }
   void Put(Slot slot) {
-    const ChainKey key{slot, slot};
+    const ChainKey key = KeyOf(slot);
     const EvictionHub::Put put{.key = key, .placement_count = 1};
     const Placement placement{0, 64};
     hub_.OnPuts(std::span(&put, 1), std::span(&placement, 1));
@@ -31,13 +33,13 @@ class Fixture {
     hub_.DrainIfGrown();
   }
   void LookUp(const std::vector<ChainKey>& keys) {
-    hub_.OnChain({.keys = keys}, Instant(Duration(0)));
+    hub_.OnChain({.total = kBatch, .keys = keys}, Instant(Duration(0)));
     hub_.DrainIfGrown();
   }
   Slot Evict() {
     victims_.clear();
     (void)hub_.Pick({.segments = &mask_, .bytes = 64 * 64}, Instant(Duration(1)), victims_);
-    const ChainKey key{victims_.at(0), victims_.at(0)};
+    const ChainKey key = KeyOf(victims_.at(0));
     hub_.OnGone(std::span(&key, 1));
     return key.slot;
   }
@@ -49,10 +51,10 @@ class Fixture {
 };
 
 // Keys of one chain, as they were put; or anywhere.
-void LookUp(benchmark::State& state) {
+void LookUp(benchmark::State& state, EvictionPolicyKind policy) {
   const auto objects = static_cast<Slot>(state.range(0));
   const bool scattered = state.range(1) != 0;
-  Fixture fixture(objects);
+  Fixture fixture(policy, objects);
   Rng rng(1);
   std::vector<ChainKey> keys(kBatch);
   for (auto _ : state) {
@@ -60,22 +62,30 @@ void LookUp(benchmark::State& state) {
     for (std::size_t index = 0; index < kBatch; ++index) {
       const Slot slot =
           scattered ? static_cast<Slot>(rng.Uniform(objects)) : start + static_cast<Slot>(index);
-      keys[index] = {slot, slot};
+      keys[index] = KeyOf(slot);
     }
     fixture.LookUp(keys);
   }
   state.SetItemsProcessed(state.iterations() * static_cast<std::int64_t>(kBatch));
 }
-BENCHMARK(LookUp)->Args({1024, 0})->Args({1000000, 0})->Args({1000000, 1});
+BENCHMARK_CAPTURE(LookUp, lru, EvictionPolicyKind::kLru)
+    ->Args({1024, 0})
+    ->Args({1000000, 0})
+    ->Args({1000000, 1});
+BENCHMARK_CAPTURE(LookUp, hdi, EvictionPolicyKind::kHdi)
+    ->Args({1024, 0})
+    ->Args({1000000, 0})
+    ->Args({1000000, 1});
 
-void PutAndEvict(benchmark::State& state) {
-  Fixture fixture(static_cast<Slot>(state.range(0)));
+void PutAndEvict(benchmark::State& state, EvictionPolicyKind policy) {
+  Fixture fixture(policy, static_cast<Slot>(state.range(0)));
   for (auto _ : state) {
     fixture.Put(fixture.Evict());
   }
   state.SetItemsProcessed(state.iterations());
 }
-BENCHMARK(PutAndEvict)->Arg(1000)->Arg(1000000);
+BENCHMARK_CAPTURE(PutAndEvict, lru, EvictionPolicyKind::kLru)->Arg(1000)->Arg(1000000);
+BENCHMARK_CAPTURE(PutAndEvict, hdi, EvictionPolicyKind::kHdi)->Arg(1000)->Arg(1000000);
 
 }  // namespace
 }  // namespace mooncake::store

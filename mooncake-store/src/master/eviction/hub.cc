@@ -50,9 +50,7 @@ void EvictionHub::OnChain(const ChainEvent& event, Instant leased_until) {
       {.count = static_cast<std::uint32_t>(event.keys.size()), .kind = Kind::kChain});
   ring_.chains.push_back({event, leased_until});
   ring_.chains.back().event.keys = {};
-  for (const ChainKey& key : event.keys) {
-    ring_.records.push_back({.hash = key.hash, .slot = key.slot, .kind = Kind::kKey});
-  }
+  ring_.keys.insert(ring_.keys.end(), event.keys.begin(), event.keys.end());
 }
 
 void EvictionHub::OnPuts(std::span<const Put> puts, std::span<const Placement> placements) {
@@ -103,7 +101,7 @@ void EvictionHub::OnGone(std::span<const ChainKey> keys) {
 void EvictionHub::DrainIfGrown() {
   {
     const MutexLock lock(ring_mutex_);
-    if (ring_.records.size() < kDrainAbove) {
+    if (ring_.records.size() + ring_.keys.size() < kDrainAbove) {
       return;
     }
   }
@@ -135,10 +133,14 @@ void EvictionHub::Drain() {
     std::swap(draining_, ring_);
   }
   std::size_t next_chain = 0;
+  std::size_t next_key = 0;
   for (std::size_t at = 0; at < draining_.records.size();) {
     const Record& record = draining_.records[at];
     if (record.kind == Kind::kChain) {
-      at = PlayChain(at, draining_.chains[next_chain++]);
+      PlayChain(draining_.chains[next_chain++],
+                std::span(draining_.keys).subspan(next_key, record.count));
+      next_key += record.count;
+      ++at;
     } else if (record.kind == Kind::kPut) {
       at = PlayPut(at);
     } else {
@@ -148,32 +150,28 @@ void EvictionHub::Drain() {
   }
   draining_.records.clear();
   draining_.chains.clear();
-  if (draining_.records.capacity() > kDrainAbove * 8) {
+  draining_.keys.clear();
+  if (draining_.records.capacity() + draining_.keys.capacity() > kDrainAbove * 8) {
     draining_ = {};
   }
 }
 
-std::size_t EvictionHub::PlayChain(std::size_t at, const ChainHeader& chain) {
+void EvictionHub::PlayChain(const ChainHeader& chain, std::span<ChainKey> keys) {
   constexpr std::size_t kAhead = 6;
-  const std::size_t end = at + 1 + draining_.records[at].count;
   const std::int64_t until = chain.leased_until.time_since_epoch().count();
-  keys_.clear();
-  for (++at; at < end; ++at) {
-    if (at + kAhead < end && draining_.records[at + kAhead].slot != kNoSlot) {
-      __builtin_prefetch(slots_.Find(draining_.records[at + kAhead].slot));
+  for (std::size_t at = 0; at < keys.size(); ++at) {
+    if (at + kAhead < keys.size() && keys[at + kAhead].slot != kNoSlot) {
+      __builtin_prefetch(slots_.Find(keys[at + kAhead].slot));
     }
-    ChainKey key{draining_.records[at].hash, draining_.records[at].slot};
-    if (SlotState* state = StateOf(key)) {
+    if (SlotState* state = StateOf(keys[at])) {
       state->protected_until_ns = std::max(state->protected_until_ns, until);
     } else {
-      key.slot = kNoSlot;
+      keys[at].slot = kNoSlot;
     }
-    keys_.push_back(key);
   }
   ChainEvent event = chain.event;
-  event.keys = keys_;
+  event.keys = keys;
   policy_->OnChain(event);
-  return end;
 }
 
 std::size_t EvictionHub::PlayPut(std::size_t at) {

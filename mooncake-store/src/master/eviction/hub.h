@@ -9,7 +9,7 @@
 // to another object; the hash that comes with each slot tells, and such an event is dropped.
 //
 // Thread-safety: any thread. Two locks, both leaves to the shards': the policy's, then the ring's.
-// Bounds:        the ring holds kDrainAbove records and one batch of each thread that is writing.
+// Bounds:        the ring holds kDrainAbove records and keys, and one batch of each writing thread.
 #pragma once
 
 #include <cstdint>
@@ -68,14 +68,14 @@ class EvictionHub {
       MC_EXCLUDES(ring_mutex_, policy_mutex_);
 
  private:
-  enum class Kind : std::uint8_t { kChain, kKey, kPut, kPlacement, kReady, kPin, kLease, kGone };
+  enum class Kind : std::uint8_t { kChain, kPut, kPlacement, kReady, kPin, kLease, kGone };
   struct Record {
     std::uint64_t hash = 0;
     std::int64_t until_ns = 0;  // kLease; kPut: the parent's hash.
     Slot slot = kNoSlot;
     Slot parent = kNoSlot;    // kPut; kPlacement: the segment.
-    std::uint32_t count = 0;  // kChain: keys that follow; kPut: placements; kPlacement: units.
-    Kind kind = Kind::kKey;
+    std::uint32_t count = 0;  // kChain: keys; kPut: placements that follow; kPlacement: units.
+    Kind kind = Kind::kChain;
     PinClass pin = PinClass::kNone;
   };
   struct ChainHeader {
@@ -89,6 +89,7 @@ class EvictionHub {
   struct Ring {
     std::vector<Record> records;
     std::vector<ChainHeader> chains;
+    std::vector<ChainKey> keys;  // Of all chains.
   };
   class Guard;
 
@@ -100,8 +101,8 @@ class EvictionHub {
   void AddEnds(Slot slot, std::uint32_t tag, int count) MC_REQUIRES(policy_mutex_);
   [[nodiscard]] int Ends(Slot slot, std::uint32_t tag) const MC_REQUIRES(policy_mutex_);
   void Drain() MC_REQUIRES(policy_mutex_) MC_EXCLUDES(ring_mutex_);
-  // Each takes one event from records[at] and returns the index behind it.
-  std::size_t PlayChain(std::size_t at, const ChainHeader& chain) MC_REQUIRES(policy_mutex_);
+  void PlayChain(const ChainHeader& chain, std::span<ChainKey> keys) MC_REQUIRES(policy_mutex_);
+  // Takes one event from records[at] and returns the index behind it.
   std::size_t PlayPut(std::size_t at) MC_REQUIRES(policy_mutex_);
   void PlayOther(const Record& record) MC_REQUIRES(policy_mutex_);
 
@@ -112,8 +113,7 @@ class EvictionHub {
   // What threads tell of one slot may change places. By slot and tag, see AddEnds; never 0.
   std::unordered_map<std::uint64_t, int> ends_ MC_GUARDED_BY(policy_mutex_);
   Ring draining_ MC_GUARDED_BY(policy_mutex_);
-  std::vector<ChainKey> keys_ MC_GUARDED_BY(policy_mutex_);  // Scratch.
-  std::vector<Placement> placements_ MC_GUARDED_BY(policy_mutex_);
+  std::vector<Placement> placements_ MC_GUARDED_BY(policy_mutex_);  // Scratch.
 
   Mutex ring_mutex_;
   Ring ring_ MC_GUARDED_BY(ring_mutex_);

@@ -98,6 +98,15 @@ TEST_F(HubTest, TellsThePolicyInOrder) {
             "gone 2\n");
 }
 
+TEST_F(HubTest, TellsLookupsThatWaitedTogetherApart) {
+  const std::vector<ChainKey> first{{100, kNoSlot}, {101, kNoSlot}};
+  const std::vector<ChainKey> second{{200, kNoSlot}};
+  hub_.OnChain({.client = 9, .chain_id = 4, .position = 0, .total = 2, .keys = first}, At(50));
+  hub_.OnChain({.client = 8, .chain_id = 5, .position = 0, .total = 1, .keys = second}, At(50));
+  (void)Pick(0);
+  EXPECT_EQ(transcript_, "chain 9.4+0/2: 100 101\nchain 8.5+0/1: 200\n");
+}
+
 TEST_F(HubTest, GuardsWhatIsLeasedOrBeingWritten) {
   Put({100, 1});
   Put({101, 2});

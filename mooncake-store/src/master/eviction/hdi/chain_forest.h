@@ -47,6 +47,8 @@ class ChainForest {
     std::uint32_t pin : 2 = 0;     // A PinClass.
     std::uint32_t state : 2 = 0;   // A State.
     std::uint32_t spread : 1 = 0;  // Lies on more segments than the first.
+    // Free for who accounts its uses: 0 when its block surely has no ghost (ghosts.h).
+    std::uint32_t ghost : 1 = 1;
     Reuse reuse;
     std::uint8_t parent_life = 0;
 

@@ -1,5 +1,8 @@
 #include "mooncake-store/src/master/eviction/hdi/ghosts.h"
 
+#include <algorithm>
+#include <span>
+
 namespace mooncake::store {
 
 Ghosts::Id Ghosts::Find(std::uint64_t hash) const {
@@ -9,10 +12,8 @@ Ghosts::Id Ghosts::Find(std::uint64_t hash) const {
 }
 
 void Ghosts::Tell(Ghost& ghost, std::uint32_t now) {
-  if (ghost.weight != 0 && ghost.exposed != now) {
-    hazards_.AddWait(ghost.reuse.cls, ghost.weight, ghost.exposed - ghost.last, now - ghost.last);
-    ghost.exposed = now;
-  }
+  hazards_.AddWait(ghost.reuse.cls, ghost.weight, ghost.exposed - ghost.last, now - ghost.last);
+  ghost.exposed = now;
 }
 
 void Ghosts::Drop(Id id) {
@@ -79,11 +80,20 @@ void Ghosts::Trim(std::uint32_t now, std::size_t limit) {
 
 void Ghosts::Expose(std::size_t count, std::uint32_t now) {
   count = std::min<std::size_t>(count, size_);
-  for (; count > 0; --count, ++hand_) {
+  while (count > 0) {
     if (hand_ - first_ >= size_) {
       hand_ = first_;
     }
-    Tell(Place(hand_), now);
+    // As far as they lie side by side.
+    const std::size_t left = std::min<std::size_t>(
+        {count, size_ - (hand_ - first_), kChunkGhosts - hand_ % kChunkGhosts});
+    for (Ghost& ghost : std::span(&Place(hand_), left)) {
+      if (ghost.weight != 0 && ghost.exposed != now) {
+        Tell(ghost, now);
+      }
+    }
+    count -= left;
+    hand_ += static_cast<Id>(left);
   }
 }
 

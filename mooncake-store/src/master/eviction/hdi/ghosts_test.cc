@@ -92,8 +92,8 @@ TEST(Ghosts, TellAllTheirWaitingOnce) {
     hand.Hit(hand.Find(number << 20U | number), 300);
     hit.Hit(hit.Find(number << 20U | number), 300);
   }
-  by_hand.Fit(1);
-  by_hit.Fit(1);
+  by_hand.Fit();
+  by_hit.Fit();
   for (const std::uint32_t age : {0U, 10U, 100U, 290U, 400U}) {
     EXPECT_FLOAT_EQ(by_hand.Worth(40, age), by_hit.Worth(40, age)) << age;
   }

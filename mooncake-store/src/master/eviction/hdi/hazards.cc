@@ -19,6 +19,18 @@ double Middle(std::size_t bucket) {
   return bucket == 0 ? 0.5 : std::exp2(static_cast<double>(bucket) - 0.5);
 }
 
+// Ticks that a bucket lasts, from its beginning and from its middle.
+struct Widths {
+  Widths() {
+    for (std::size_t bucket = 0; bucket < kAgeBuckets; ++bucket) {
+      whole[bucket] = UpperEnd(bucket) - LowerEnd(bucket);
+      half[bucket] = UpperEnd(bucket) - Middle(bucket);
+    }
+  }
+  std::array<double, kAgeBuckets> whole{};
+  std::array<double, kAgeBuckets> half{};
+};
+
 // The share that survives, and the time held until hit or end, of a stretch with one hazard.
 struct Stretch {
   Stretch(double hazard, double ticks)
@@ -46,7 +58,18 @@ void Hazards::AddHit(std::uint8_t cls, unsigned weight, std::uint32_t age) {
   hits_[cls][BucketOf(age)] += weight;
 }
 
-void Hazards::Fit(double decay) {
+void Hazards::Forget(double share) {
+  for (auto* table : {&hits_, &waits_}) {
+    for (ByAge<double>& ages : *table) {
+      for (double& value : ages) {
+        value *= share;
+      }
+    }
+  }
+}
+
+void Hazards::Fit() {
+  static const Widths widths;
   ByAge<double> all_hits{};
   ByAge<double> all_waits{};
   std::array<ByAge<double>, kReuseGroups> group_hits{};
@@ -54,39 +77,39 @@ void Hazards::Fit(double decay) {
   for (std::size_t cls = 0; cls < kReuseClasses; ++cls) {
     const std::size_t group = GroupOfClass(cls);
     for (std::size_t age = 0; age < kAgeBuckets; ++age) {
-      hits_[cls][age] *= decay;
-      waits_[cls][age] *= decay;
       all_hits[age] += hits_[cls][age];
       all_waits[age] += waits_[cls][age];
       group_hits[group][age] += hits_[cls][age];
       group_waits[group][age] += waits_[cls][age];
     }
   }
-  for (std::size_t cls = 0; cls < kReuseClasses; ++cls) {
-    const std::size_t group = GroupOfClass(cls);
-    ByAge<double> survives{};
-    ByAge<double> held{};
-    ByAge<double> survives_half{};
-    ByAge<double> held_half{};
+  std::array<ByAge<double>, kReuseGroups> group_hazards{};
+  for (std::size_t group = 0; group < kReuseGroups; ++group) {
     for (std::size_t age = 0; age < kAgeBuckets; ++age) {
       // An age that nobody was watched at is held for a poor one: it leans on almost no hits.
       const double all = (all_hits[age] + 0.001) / (all_waits[age] + 1000);
-      const double of_group =
+      group_hazards[group][age] =
           (group_hits[group][age] + kGroupPrior) / (group_waits[group][age] + kGroupPrior / all);
+    }
+  }
+  for (std::size_t cls = 0; cls < kReuseClasses; ++cls) {
+    const ByAge<double>& of_group = group_hazards[GroupOfClass(cls)];
+    ByAge<double> survives{};
+    ByAge<double> held{};
+    ByAge<double> highest{};  // Hazard, of this age and those above.
+    for (std::size_t age = kAgeBuckets; age-- > 0;) {
       const double hazard =
-          (hits_[cls][age] + kClassPrior) / (waits_[cls][age] + kClassPrior / of_group);
-      const Stretch whole(hazard, UpperEnd(age) - LowerEnd(age));
-      const Stretch half(hazard, UpperEnd(age) - Middle(age));
+          (hits_[cls][age] + kClassPrior) / (waits_[cls][age] + kClassPrior / of_group[age]);
+      const Stretch whole(hazard, widths.whole[age]);
+      const Stretch half(hazard, widths.half[age]);
       survives[age] = whole.survives;
       held[age] = whole.held;
-      survives_half[age] = half.survives;
-      held_half[age] = half.held;
-    }
-    for (std::size_t age = 0; age < kAgeBuckets; ++age) {
-      double alive = survives_half[age];
-      double ticks = held_half[age];
-      double best = (1 - alive) / ticks;
-      for (std::size_t end = age + 1; end < kAgeBuckets; ++end) {
+      highest[age] = age + 1 < kAgeBuckets ? std::max(hazard, highest[age + 1]) : hazard;
+      double alive = half.survives;
+      double ticks = half.held;
+      double best = hazard;
+      // A horizon further off pays only by a stretch of a higher hazard on the way there.
+      for (std::size_t end = age + 1; end < kAgeBuckets && highest[end] > best; ++end) {
         ticks += alive * held[end];
         alive *= survives[end];
         best = std::max(best, (1 - alive) / ticks);

@@ -23,8 +23,11 @@ class Hazards {
   void AddWait(std::uint8_t cls, unsigned weight, std::uint32_t from_age, std::uint32_t to_age);
   void AddHit(std::uint8_t cls, unsigned weight, std::uint32_t age);
 
-  // Forgets (`decay`: what share stays) and works the worths out anew.
-  void Fit(double decay);
+  // So much of both tables stays.
+  void Forget(double share);
+
+  // Works the worths out anew: some 10 us.
+  void Fit();
 
   // 0 before the first Fit().
   [[nodiscard]] float Worth(std::uint8_t cls, std::uint32_t age) const;

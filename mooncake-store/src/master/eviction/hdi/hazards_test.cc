@@ -49,7 +49,7 @@ TEST(Hazards, WaitingIsSplitAtTheBucketsEnds) {
   hazards.AddWait(21, 1, 9, 20);
   hazards.AddHit(20, 1, 20);
   hazards.AddHit(21, 1, 20);
-  hazards.Fit(1);
+  hazards.Fit();
   for (const std::uint32_t age : {0U, 3U, 8U, 20U, 100U}) {
     EXPECT_EQ(hazards.Worth(20, age), hazards.Worth(21, age)) << age;
   }
@@ -64,7 +64,7 @@ TEST(Hazards, TheOftenHitAreWorthMore) {
       hazards.AddHit(30, 1, 50);
     }
   }
-  hazards.Fit(1);
+  hazards.Fit();
   EXPECT_GT(hazards.Worth(30, 10), 5 * hazards.Worth(3, 10));
   EXPECT_GT(hazards.Worth(30, 10), 0);
 }
@@ -75,7 +75,7 @@ TEST(Hazards, TheWorthOfWhatReturnsAfterAPauseRisesUntilThen) {
     hazards.AddWait(25, 1, 0, 90);  // All return at the age of 90.
     hazards.AddHit(25, 1, 90);
   }
-  hazards.Fit(1);
+  hazards.Fit();
   EXPECT_GT(hazards.Worth(25, 60), 1.5F * hazards.Worth(25, 1));
   EXPECT_GT(hazards.Worth(25, 60), 5 * hazards.Worth(25, 1000));  // The moment has passed.
 }
@@ -86,9 +86,10 @@ TEST(Hazards, WhatIsLongAgoIsForgotten) {
     hazards.AddWait(25, 1, 0, 90);
     hazards.AddHit(25, 1, 90);
   }
-  hazards.Fit(1);
+  hazards.Fit();
   const float before = hazards.Worth(25, 60);
-  hazards.Fit(1e-9);
+  hazards.Forget(1e-9);
+  hazards.Fit();
   EXPECT_LT(hazards.Worth(25, 60), before / 100);
 }
 

@@ -7,8 +7,8 @@ namespace mooncake::store {
 
 namespace {
 
-constexpr std::uint32_t kFitEvery = 20;  // Ticks,
-constexpr std::uint32_t kFitEveryAtFirst = 5;
+constexpr std::uint32_t kForgetEvery = 20;  // Ticks,
+constexpr std::uint32_t kForgetEveryAtFirst = 5;
 constexpr std::uint32_t kFirstTicks = 1000;  // in the first ones.
 // Ghosts that the hand passes for each block asked for.
 constexpr std::size_t kExposedPerBlock = 8;
@@ -29,33 +29,44 @@ std::uint8_t GhostWeight(std::uint64_t hash, std::uint32_t position, std::uint32
 
 }  // namespace
 
-void HdiPolicy::FitWhenDue() {
-  const std::uint32_t passed = tick_ - last_fit_;
-  if (passed < (tick_ < kFirstTicks ? kFitEveryAtFirst : kFitEvery)) {
+void HdiPolicy::ForgetWhenDue() {
+  const std::uint32_t passed = tick_ - last_forgot_;
+  if (passed < (tick_ < kFirstTicks ? kForgetEveryAtFirst : kForgetEvery)) {
     return;
   }
-  last_fit_ = tick_;
+  last_forgot_ = tick_;
+  fit_due_ = true;
   const double half_life =
       std::max(1500.0, 10.0 * static_cast<double>(forest_.size()) / kBlocksPerTick);
-  hazards_.Fit(std::exp2(-static_cast<double>(passed) / half_life));
+  hazards_.Forget(std::exp2(-static_cast<double>(passed) / half_life));
 }
 
 std::size_t HdiPolicy::FindKnown(const ChainEvent& event) {
   const std::size_t count = event.keys.size();
   seen_.assign(count, {});
   for (std::size_t index = 0; index < std::min(kAhead, count); ++index) {
-    ghosts_.Prefetch(event.keys[index].hash);
     forest_.Prefetch(event.keys[index].slot);
   }
   std::size_t known = 0;
   for (std::size_t index = 0; index < count; ++index) {
     if (index + kAhead < count) {
-      ghosts_.Prefetch(event.keys[index + kAhead].hash);
       forest_.Prefetch(event.keys[index + kAhead].slot);
+    }
+    if (index + kAhead / 2 < count) {
+      const ChainKey& soon = event.keys[index + kAhead / 2];
+      if (const ChainForest::Node* node = forest_.Find(soon.slot);
+          node == nullptr || node->ghost != 0) {
+        ghosts_.Prefetch(soon.hash);
+      }
     }
     Seen& seen = seen_[index];
     seen.node = forest_.Find(event.keys[index].slot);
-    seen.ghost = ghosts_.Find(event.keys[index].hash);
+    if (seen.node == nullptr || seen.node->ghost != 0) {
+      seen.ghost = ghosts_.Find(event.keys[index].hash);
+    }
+    if (seen.node != nullptr) {
+      seen.node->ghost = 0;  // ReplaceGhosts() drops it.
+    }
     if (seen.node != nullptr || seen.ghost != Ghosts::kNone) {
       known = index + 1;
     }
@@ -141,9 +152,16 @@ void HdiPolicy::ReplaceGhosts(const ChainEvent& event) {
     const std::uint64_t hash = event.keys[index].hash;
     const std::uint8_t weight =
         GhostWeight(hash, event.position + static_cast<std::uint32_t>(index), total);
+    if (weight == 0) {
+      continue;
+    }
     // A key twice in one call leaves one ghost.
-    if (weight != 0 && ghosts_.Find(hash) == Ghosts::kNone) {
-      ghosts_.Add(hash, tick_, seen_[index].reuse, weight, ghost_limit());
+    const Seen& seen = seen_[index];
+    if (seen.node != nullptr ? seen.node->ghost == 0 : ghosts_.Find(hash) == Ghosts::kNone) {
+      ghosts_.Add(hash, tick_, seen.reuse, weight, ghost_limit());
+      if (seen.node != nullptr) {
+        seen.node->ghost = 1;
+      }
     }
   }
   ghosts_.Expose(kExposedPerBlock * seen_.size(), tick_);
@@ -179,7 +197,7 @@ void HdiPolicy::OnChain(const ChainEvent& event) {
   }
   tick_ = static_cast<std::uint32_t>(blocks_seen_ / kBlocksPerTick);
   blocks_seen_ += event.keys.size();
-  FitWhenDue();
+  ForgetWhenDue();
   const std::size_t known_here = FindKnown(event);
   Classify(event, known_here, KnownOfCall(event, known_here));
   ReplaceGhosts(event);

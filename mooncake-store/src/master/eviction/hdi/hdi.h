@@ -73,16 +73,21 @@ class HdiPolicy final : public EvictionPolicy {
   struct PickState;
 
   [[nodiscard]] std::size_t ghost_limit() const { return kGhosts + forest_.size(); }
-  void FitWhenDue();
+  // Lets the hazards forget as time goes by.
+  void ForgetWhenDue();
   // Finds the blocks of the event; returns how many of them lead up to the last one known.
   std::size_t FindKnown(const ChainEvent& event);
   void Classify(const ChainEvent& event, std::size_t known_here, std::uint32_t known_of_call);
+  // Those of the blocks asked for give way to new ones.
   void ReplaceGhosts(const ChainEvent& event);
   void Settle(const ChainEvent& event);
   // How many blocks of the whole call, up to the end of this window, were known.
   std::uint32_t KnownOfCall(const ChainEvent& event, std::size_t known_here);
 
   // hdi_pick.cc
+  // Brings the worths up to date if something was forgotten since they were worked out. Only picks
+  // need them, so lookups do not pay for them.
+  void FitWhenDue();
   void Begin(PickState& pick);
   [[nodiscard]] bool MayGo(PickState& pick, Slot slot);
   // Whether it may be chosen: not what is to be kept, nor pinned more than allowed, nor leased.
@@ -112,7 +117,8 @@ class HdiPolicy final : public EvictionPolicy {
   Rng rng_;
   std::uint64_t blocks_seen_ = 0;
   std::uint32_t tick_ = 0;  // As the latest lookup began. Wraps around: only differences count.
-  std::uint32_t last_fit_ = 0;
+  std::uint32_t last_forgot_ = 0;
+  bool fit_due_ = false;
   Hazards hazards_;
   Ghosts ghosts_{hazards_};
   ChainForest forest_;

@@ -97,7 +97,15 @@ void HdiPolicy::KeepLowest() {
   }
 }
 
+void HdiPolicy::FitWhenDue() {
+  if (fit_due_) {
+    fit_due_ = false;
+    hazards_.Fit();
+  }
+}
+
 void HdiPolicy::Begin(PickState& pick) {
+  FitWhenDue();
   const Slot resting = forest_.WakeRested(pick.guard.now_ns(),
                                           [&](Slot slot) { return pick.guard.BoundUntilNs(slot); });
   if (resting != kNoSlot) {
