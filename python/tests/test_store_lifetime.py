@@ -44,7 +44,7 @@ s = set_up()
 
 @pytest.fixture
 def stopped_master(start_master):
-    """A master; ``stop()`` stops it as SIGSTOP does, until the end of the test."""
+    """A master; ``pause()`` stops it as SIGSTOP does, until the end of the test."""
     master = start_master("--default_kv_lease_ttl=200")
     master.pause = lambda: master.process.send_signal(signal.SIGSTOP)
     yield master
