@@ -9,11 +9,14 @@ root=${1:-}
 keep=true
 [ -n "$root" ] || { root=$(mktemp -d); keep=false; }
 
+# Folders of this machine that pip takes packages from.
+packages=$(python3 -m pip config list | grep -oE "(file://)?/[^' ]+" | sed -E 's,^file://,,; s,/simple/?$,,' | sort -u)
+
 leave() {
-  for folder in dev/shm dev/pts dev proc; do
-    mountpoint -q "$root/$folder" && umount "$root/$folder"
+  for folder in $packages dev/shm dev/pts dev proc; do
+    ! mountpoint -q "$root/$folder" || umount --lazy "$root/$folder"
   done
-  $keep || rm -rf "$root"
+  $keep || rm -rf --one-file-system "$root"  # Should something still be mounted there.
 }
 trap leave EXIT
 
@@ -30,8 +33,11 @@ cp -L /etc/resolv.conf "$root/etc/resolv.conf"
 for file in /etc/ssl/certs/ca-certificates.crt /etc/pip.conf /etc/hosts; do
   [ -f "$file" ] && install -D "$file" "$root$file"
 done
-for folder in /etc/apt/apt.conf.d /etc/xdg/pip /root/.config/pip /root/.pip; do
+for folder in /etc/apt/apt.conf.d /etc/xdg/pip /root/.config/pip /root/.pip /usr/local/share/ca-certificates; do
   [ -d "$folder" ] && mkdir -p "$root$folder" && cp -rL "$folder/." "$root$folder/"
+done
+for folder in $packages; do
+  [ -d "$folder" ] && mkdir -p "$root$folder" && mount --bind -o ro "$folder" "$root$folder"
 done
 grep -q updates "$root/etc/apt/sources.list" || cat >"$root/etc/apt/sources.list" <<LIST
 deb http://deb.debian.org/debian bookworm main
