@@ -26,6 +26,7 @@ def _arguments(argv: list[str] | None) -> argparse.Namespace:
     parser.add_argument(
         "--lease-ms", type=int, default=100, help="read lease: 10 s of the trace's time, scaled to the replay's speed"
     )
+    parser.add_argument("--eviction-policy", choices=["hdi", "lru"], default="hdi", help="who goes from a full store")
     parser.add_argument("--out", type=Path, default=Path("build/report"), help="folder of the report")
     return parser.parse_args(argv)
 
@@ -54,7 +55,14 @@ def main(argv: list[str] | None = None) -> int:
     try:
         requests = trace.load(args.trace, args.limit)
         options = replay.Options(
-            args.trace.resolve(), args.limit, args.blocks, args.value, args.nodes, args.lease_ms, args.out / "logs"
+            trace=args.trace.resolve(),
+            limit=args.limit,
+            blocks=args.blocks,
+            value_bytes=args.value,
+            nodes=args.nodes,
+            lease_ms=args.lease_ms,
+            eviction_policy=args.eviction_policy,
+            logs=args.out / "logs",
         )
         outcome = replay.run(options, _Progress(len(requests)))
     except (OSError, ValueError, ClusterError) as error:

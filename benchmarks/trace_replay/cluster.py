@@ -105,9 +105,10 @@ class Cluster:
         binaries: Folder of ``mooncake_master``.
         logs: Folder for the processes' logs.
         lease_ms: Read lease of the master, in milliseconds.
+        eviction_policy: The master's: ``hdi`` or ``lru``.
     """
 
-    def __init__(self, binaries: Path, logs: Path, lease_ms: int):
+    def __init__(self, binaries: Path, logs: Path, lease_ms: int, eviction_policy: str):
         logs.mkdir(parents=True, exist_ok=True)
         self._logs = logs
         host = own_loopback_host()
@@ -119,6 +120,7 @@ class Cluster:
             f"--metrics_host={host}",
             f"--metrics_port={METRICS_PORT}",
             f"--default_kv_lease_ttl={lease_ms}",
+            f"--eviction_policy={eviction_policy}",
         ]
         self._binary = binaries / "mooncake_master"
         self.master = Process("mooncake_master", [str(self._binary), *flags], logs / "master.log")

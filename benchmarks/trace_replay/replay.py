@@ -26,6 +26,7 @@ class Options:
     value_bytes: int
     nodes: int
     lease_ms: int
+    eviction_policy: str
     logs: Path
 
 
@@ -86,7 +87,7 @@ def run(options: Options, show: Callable[[Sample], None]) -> Outcome:
     Raises:
         ClusterError: a process did not start, died, or fell silent.
     """
-    with Cluster(find_binaries(), options.logs, options.lease_ms) as cluster:
+    with Cluster(find_binaries(), options.logs, options.lease_ms, options.eviction_policy) as cluster:
         cluster.wait_for_master()
         for part in range(options.nodes):
             share = options.blocks // options.nodes + (part < options.blocks % options.nodes)

@@ -45,7 +45,7 @@ def rows(options: Options, outcome: Outcome, lru: Ratios, optimum: Ratios) -> li
         (
             "cluster",
             f"one master, {options.nodes} nodes, {options.blocks} blocks of {options.value_bytes} bytes in all "
-            f"({options.blocks * options.value_bytes / 1e6:.0f} MB)",
+            f"({options.blocks * options.value_bytes / 1e6:.0f} MB), eviction by {options.eviction_policy}",
         ),
         ("prefix hit ratio", f"{totals.prefix_hits / asked:.4f}"),
         ("block hit ratio", f"{totals.present / asked:.4f}"),
