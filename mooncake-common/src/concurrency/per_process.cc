@@ -10,8 +10,8 @@ std::atomic<std::uint64_t> g_forks{0};
 }  // namespace
 
 std::uint64_t ForkCount() {
-  static const int kRegistered = ::pthread_atfork(nullptr, nullptr, [] { g_forks.fetch_add(1); });
-  static_cast<void>(kRegistered);
+  static const int registered = ::pthread_atfork(nullptr, nullptr, [] { g_forks.fetch_add(1); });
+  static_cast<void>(registered);
   return g_forks.load();
 }
 

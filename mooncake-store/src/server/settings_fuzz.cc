@@ -9,7 +9,7 @@
 namespace {
 
 const mooncake::store::FlagValues& Defaults() {
-  static const auto kFlags = [] {
+  static const auto all = [] {
     mooncake::store::FlagValues flags;
     for (const auto& setting : mooncake::store::AllSettings()) {
       const bool is_choice = setting.kind == mooncake::store::SettingKind::kChoice;
@@ -19,7 +19,7 @@ const mooncake::store::FlagValues& Defaults() {
     }
     return flags;
   }();
-  return kFlags;
+  return all;
 }
 
 }  // namespace

@@ -8,13 +8,13 @@ namespace mooncake::transfer {
 namespace {
 
 const std::vector<InterfaceAddress>& Interfaces() {
-  static const std::vector<InterfaceAddress> kInterfaces = {
+  static const std::vector<InterfaceAddress> interfaces = {
       {.interface = "lo", .host = "127.0.0.1", .is_loopback = true, .is_running = true},
       {.interface = "lo", .host = "::1", .is_ipv6 = true, .is_loopback = true, .is_running = true},
       {.interface = "veth1", .host = "10.9.1.1", .is_running = true},
       {.interface = "veth2", .host = "10.9.2.1", .is_running = true},
       {.interface = "veth2", .host = "fd00::2", .is_ipv6 = true, .is_running = true}};
-  return kInterfaces;
+  return interfaces;
 }
 
 std::vector<InterfaceAddress> OnlyLoopback() {
