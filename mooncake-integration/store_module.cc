@@ -13,6 +13,8 @@
 #include <vector>
 
 #include "mooncake-common/src/base/byte_size.h"
+#include "mooncake-common/src/base/log.h"
+#include "mooncake-common/src/base/text.h"
 #include "mooncake-integration/engine_holder.h"
 #include "mooncake-integration/live_objects.h"
 #include "mooncake-integration/py_bytes.h"
@@ -57,6 +59,17 @@ int SetUp(PyStore& store, store::ClientSettings settings, const py::object& engi
   return store.Setup(settings);
 }
 
+// Accepted, so that programs that ask for them keep working.
+void WarnOfWhatIsNotBuilt(bool ssd_offload, bool client_http_server) {
+  if (ssd_offload) {
+    MC_LOG_WARNING("enable_ssd_offload changes nothing: this build keeps objects in memory only");
+  }
+  if (client_http_server) {
+    MC_LOG_WARNING(
+        "enable_client_http_server changes nothing: clients of this build serve no HTTP");
+  }
+}
+
 int SetUpFromDict(PyStore& store, const py::dict& config) {
   const auto text = [&](const char* key, const char* fallback) {
     return config.contains(key) ? std::string(py::str(config[key])) : std::string(fallback);
@@ -89,6 +102,8 @@ int SetUpFromDict(PyStore& store, const py::dict& config) {
   settings.devices = text("rdma_devices", "");
   settings.master_address = text("master_server_addr", "127.0.0.1:50051");
   settings.tenant = text("tenant_id", "default");
+  WarnOfWhatIsNotBuilt(ParseBool(text("enable_ssd_offload", "false")).value_or(false),
+                       ParseBool(text("enable_client_http_server", "false")).value_or(false));
   return SetUp(store, std::move(settings), py::none());
 }
 
@@ -118,9 +133,10 @@ void DefineLifecycle(StoreType& type) {
       "setup",
       [](PyStore& store, std::string local_hostname, std::string metadata_server,
          std::uint64_t segment, std::uint64_t buffer, std::string protocol, std::string devices,
-         std::string master, const py::object& engine, bool /*enable_ssd_offload*/,
+         std::string master, const py::object& engine, bool enable_ssd_offload,
          const std::string& /*ssd_offload_path*/, std::string tenant,
-         bool /*enable_client_http_server*/, int /*client_http_port*/) {
+         bool enable_client_http_server, int /*client_http_port*/) {
+        WarnOfWhatIsNotBuilt(enable_ssd_offload, enable_client_http_server);
         return SetUp(store,
                      MakeSettings(std::move(local_hostname), std::move(metadata_server), segment,
                                   buffer, std::move(protocol), std::move(devices),

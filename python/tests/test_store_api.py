@@ -335,6 +335,28 @@ def test_wrong_keyword_names_are_errors(store):
     assert store.remove(key="k", force=True) == 0
 
 
+def test_what_is_not_built_is_said(master, capfd):
+    names = ("enable_ssd_offload", "enable_client_http_server")
+    settings = {
+        "local_hostname": "127.0.0.1",
+        "metadata_server": "P2PHANDSHAKE",
+        "master_server_addr": master.address,
+        "global_segment_size": 0,
+        "local_buffer_size": 0,
+    }
+    positional = ("127.0.0.1", "P2PHANDSHAKE", 0, 0, "tcp", "", master.address)
+    for wanted in (True, False):
+        for form in (
+            lambda store, wish: store.setup(*positional, **wish),
+            lambda store, wish: store.setup(settings | wish),
+        ):
+            store = MooncakeDistributedStore()
+            assert form(store, dict.fromkeys(names, wanted)) == 0
+            store.close()
+            said = capfd.readouterr().err
+            assert [f"{name} changes nothing" in said for name in names] == [wanted, wanted]
+
+
 def test_settings_as_a_dictionary(master):
     store = MooncakeDistributedStore()
     settings = {
