@@ -128,7 +128,7 @@ def resident_bytes(pid: int) -> int:
 def test_the_masters_memory_is_given_back_after_removal(start_master, open_store):
     master = start_master("--default_kv_lease_ttl=1")
     store = open_store(master, 64 * MIB)
-    count = 200_000
+    count = 400_000
 
     def fill(round_: int) -> None:
         for start in range(0, count, 10_000):
