@@ -5,7 +5,6 @@
 #pragma once
 
 #include <memory>
-#include <optional>
 #include <utility>
 
 #include "mooncake-common/src/concurrency/per_process.h"
@@ -28,7 +27,8 @@ class InnerTransferEngine {
     return engine_.With([](const auto& engine) { return engine; });
   }
   void Set(std::unique_ptr<transfer::Engine> engine) {
-    std::shared_ptr<transfer::Engine> shared(engine.release(), EndUnlocked);
+    // It may end by asking a metadata server in this very interpreter.
+    std::shared_ptr<transfer::Engine> shared(engine.release(), DeleteUnlocked<transfer::Engine>);
     engine_.With([&](auto& mine) { mine.swap(shared); });
   }
   // Ends calls that are under way, and the engine with the last of them.
@@ -39,16 +39,6 @@ class InnerTransferEngine {
   }
 
  private:
-  // Ending an engine waits for threads, and may for a metadata server in this very interpreter: not
-  // with the interpreter lock, which whoever lets go of it last may hold.
-  static void EndUnlocked(transfer::Engine* engine) {
-    std::optional<Unlocked> unlocked;
-    if (PyGILState_Check() != 0) {
-      unlocked.emplace();
-    }
-    delete engine;  // NOLINT(cppcoreguidelines-owning-memory): the shared_ptr's deleter.
-  }
-
   PerProcess<std::shared_ptr<transfer::Engine>> engine_;
 };
 

@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <deque>
 #include <memory>
-#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -117,18 +116,8 @@ py::dict MountResult(const std::expected<Uuid, int>& mounted, std::uint64_t size
   return result;
 }
 
-// Closing waits for threads: Python drops its reference with the interpreter lock held, but must
-// not wait with it.
-void Destroy(PyStore* store) {
-  std::optional<Unlocked> unlocked;
-  if (PyGILState_Check() != 0) {
-    unlocked.emplace();
-  }
-  delete store;  // NOLINT(cppcoreguidelines-owning-memory): the shared_ptr's deleter.
-}
-
 void DefineLifecycle(StoreType& type) {
-  type.def(py::init([] { return PyStore::Create(&Destroy); }));
+  type.def(py::init([] { return PyStore::Create(&DeleteUnlocked<PyStore>); }));
   type.def(
       "setup",
       [](PyStore& store, std::string local_hostname, std::string metadata_server,

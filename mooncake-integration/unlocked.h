@@ -17,6 +17,7 @@
 #include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <optional>
 
 #include "mooncake-common/src/base/clock.h"
 #include "mooncake-common/src/concurrency/parking.h"
@@ -76,5 +77,16 @@ class Unlocked {
 
   PyThreadState* state_ = nullptr;
 };
+
+// The deleter of a shared_ptr to what waits for threads as it ends, and may be let go of by a
+// thread with the interpreter lock or without: it ends without.
+template <typename T>
+void DeleteUnlocked(T* object) {
+  std::optional<Unlocked> unlocked;
+  if (PyGILState_Check() != 0) {
+    unlocked.emplace();
+  }
+  delete object;  // NOLINT(cppcoreguidelines-owning-memory): the shared_ptr's deleter.
+}
 
 }  // namespace mooncake::integration

@@ -25,6 +25,16 @@ class ClusterError(RuntimeError):
     """A process of the cluster did not start or died; the message ends with its last lines."""
 
 
+def resident_bytes(pid: int) -> int:
+    """Resident memory of a process now, 0 if it is gone."""
+    try:
+        status = Path(f"/proc/{pid}/status").read_text()
+    except OSError:
+        return 0
+    found = re.search(r"VmRSS:\s+(\d+) kB", status)
+    return int(found[1]) * 1024 if found else 0
+
+
 def own_loopback_host() -> str:
     """One of the sixteen million addresses of the loopback network, so that its ports are ours alone.
 
@@ -90,12 +100,7 @@ class Process:
 
     def resident_bytes(self) -> int:
         """Resident memory now, 0 if it is gone."""
-        try:
-            status = Path(f"/proc/{self.pid}/status").read_text()
-        except OSError:
-            return 0
-        found = re.search(r"VmRSS:\s+(\d+) kB", status)
-        return int(found[1]) * 1024 if found else 0
+        return resident_bytes(self.pid)
 
 
 class Cluster:

@@ -1,8 +1,10 @@
 """What tests of the Python package share."""
 
+import select
 import signal
 import subprocess
 import sys
+import threading
 import urllib.error
 import urllib.request
 from pathlib import Path
@@ -163,6 +165,33 @@ def start_local():
     yield start
     for store in stores:
         store.close()
+
+
+@pytest.fixture
+def store(master, start_local) -> MooncakeDistributedStore:
+    """A store of this process, with ``master``."""
+    return start_local(master.address)
+
+
+@pytest.fixture
+def ticks():
+    """How often another Python thread could run; threads are not taken off the interpreter against their will."""
+    counted = [0]
+    end = threading.Event()
+
+    def tick() -> None:
+        while not end.is_set():
+            counted[0] += 1
+            select.select([], [], [], 0)  # Lets go of the interpreter, and takes it back.
+
+    thread = threading.Thread(target=tick)
+    thread.start()
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1000)
+    yield counted
+    sys.setswitchinterval(interval)
+    end.set()
+    thread.join()
 
 
 @pytest.fixture

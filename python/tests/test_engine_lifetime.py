@@ -4,16 +4,13 @@ What may end in a crash runs in a process of its own.
 """
 
 import gc
-import os
-import subprocess
-import sys
 import threading
 
 import pytest
 
+from fresh_python import run_python
 from mooncake.engine import TransferEngine
 from mooncake.http_metadata_server import KVBootstrapServer
-from waiting import HANG_LIMIT_S
 
 
 def run_script(body: str, **environment: str) -> str:
@@ -33,16 +30,7 @@ def move():
 assert move() == 0, a.last_error()
 {body}
 """
-    done = subprocess.run(
-        [sys.executable, "-c", code],
-        env=os.environ | environment,
-        capture_output=True,
-        text=True,
-        timeout=HANG_LIMIT_S,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    return done.stdout
+    return run_python(code, **environment)
 
 
 @pytest.mark.parametrize("forced_tcp", ["0", "1"])

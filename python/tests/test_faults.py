@@ -6,12 +6,11 @@ Each ends in a clear error or heals by itself; nothing is lost that need not be,
 import os
 import signal
 import socket
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
+from fresh_python import run_python
 from waiting import HANG_LIMIT_S, wait_until
 
 TESTS = Path(__file__).parent
@@ -141,10 +140,7 @@ def test_a_process_that_never_closes_ends_cleanly(master):
         f"assert s.setup('127.0.0.1', 'P2PHANDSHAKE', {SEGMENT}, 1 << 20, 'tcp', '', '{master.address}') == 0\n"
         "assert s.put('k', b'x') == 0\n"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, timeout=HANG_LIMIT_S, check=False
-    )
-    assert done.returncode == 0, done.stderr
+    run_python(code)
 
 
 def test_closing_without_a_master_ends_soon(start_master, start_store):

@@ -5,21 +5,11 @@ import re
 import subprocess
 from pathlib import Path
 
-import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from mooncake.store import MooncakeDistributedStore
 from waiting import HANG_LIMIT_S
 
 SEGMENT = 64 << 20
-
-
-@pytest.fixture
-def store(master):
-    store = MooncakeDistributedStore()
-    assert store.setup("127.0.0.1", "P2PHANDSHAKE", SEGMENT, 16 << 20, "tcp", "", master.address) == 0
-    yield store
-    store.close()
 
 
 def body(reply):

@@ -2,15 +2,15 @@
 
 import itertools
 import socket
-import subprocess
 import sys
 from contextlib import ExitStack, suppress
 from pathlib import Path
 
 import pytest
 
+from fresh_python import run_python
 from remote import Remote
-from waiting import HANG_LIMIT_S, wait_until
+from waiting import wait_until
 
 TESTS = Path(__file__).parent
 SEGMENT = 16 << 20
@@ -76,7 +76,7 @@ def test_clients_find_the_ports_that_others_leave_them(start_master, tmp_path):
 
 @pytest.mark.parametrize("order", list(itertools.permutations(["mooncake.engine", "mooncake.store", "numpy"])))
 def test_modules_are_imported_in_any_order(master, order):
-    code = f"""
+    run_python(f"""
 import {", ".join(order)}
 import threading
 from mooncake.store import MooncakeDistributedStore
@@ -99,8 +99,4 @@ threads = [threading.Thread(target=work, args=(number,)) for number in range(8)]
 for thread in threads: thread.start()
 for thread in threads: thread.join()
 assert sorted(done) == list(range(8)), done
-"""
-    ended = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, timeout=HANG_LIMIT_S, check=False
-    )
-    assert ended.returncode == 0, ended.stderr
+""")

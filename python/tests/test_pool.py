@@ -5,30 +5,14 @@ import json
 import random
 import threading
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 
 import pytest
 
-from mooncake.store import MooncakeDistributedStore, ReplicateConfig
+from benchmarks.trace_replay.cluster import resident_bytes
+from mooncake.store import ReplicateConfig
 from waiting import wait_until
 
 KIB, MIB = 1 << 10, 1 << 20
-
-
-@pytest.fixture
-def open_store():
-    """Sets stores up in this process: ``open_store(master, segment)``; all are closed at the end."""
-    stores = []
-
-    def start(master, segment, local=16 * MIB):
-        store = MooncakeDistributedStore()
-        assert store.setup("127.0.0.1", "P2PHANDSHAKE", segment, local, "tcp", "", master.address) == 0
-        stores.append(store)
-        return store
-
-    yield start
-    for store in stores:
-        store.close()
 
 
 def value(key: str, size: int) -> bytes:
@@ -37,9 +21,9 @@ def value(key: str, size: int) -> bytes:
 
 
 @pytest.mark.parametrize("policy", ["hdi", "lru"])
-def test_writers_of_more_than_the_pool_holds_are_never_refused(start_master, open_store, policy):
+def test_writers_of_more_than_the_pool_holds_are_never_refused(start_master, start_local, policy):
     master = start_master("--default_kv_lease_ttl=1", f"--eviction_policy={policy}")
-    stores = [open_store(master, 64 * MIB) for _ in range(2)]
+    stores = [start_local(master.address, 64 * MIB) for _ in range(2)]
     # Four times the capacity in pieces of 1 MiB, then as much from 64 KiB to 8 MiB.
     sizes = [MIB] * 512 + [64 * KIB << (i % 8) for i in range(250)]
     numbers = itertools.count()
@@ -72,9 +56,9 @@ def used_ratios(master) -> list[float]:
     return [segment["allocator_usage_percent"] / 100 for segment in segments]
 
 
-def test_unequal_segments_fill_alike(start_master, open_store):
+def test_unequal_segments_fill_alike(start_master, start_local):
     master = start_master("--default_kv_lease_ttl=1")
-    writer, *_ = (open_store(master, size * MIB) for size in (32, 32, 128))
+    writer, *_ = (start_local(master.address, size * MIB) for size in (32, 32, 128))
     one = value("one", MIB)
     for number in range(4 * 192):
         assert writer.put(f"many/{number}", one) == 0
@@ -83,9 +67,9 @@ def test_unequal_segments_fill_alike(start_master, open_store):
             assert max(ratios) - min(ratios) <= 0.03, ratios
 
 
-def test_a_large_object_finds_room_among_scattered_ones(start_master, open_store):
+def test_a_large_object_finds_room_among_scattered_ones(start_master, start_local):
     master = start_master("--default_kv_lease_ttl=1")
-    store = open_store(master, 64 * MIB)
+    store = start_local(master.address, 64 * MIB)
     sizes = {}
     for number in itertools.count():
         size = MIB if number % 2 else 64 * KIB
@@ -102,10 +86,10 @@ def test_a_large_object_finds_room_among_scattered_ones(start_master, open_store
         assert store.get(key) == value(key, size)
 
 
-def test_the_masters_memory_for_objects_is_bounded(start_master, open_store):
+def test_the_masters_memory_for_objects_is_bounded(start_master, start_local):
     limit = 4 * MIB
     master = start_master("--default_kv_lease_ttl=1", "--metadata_memory_limit=4MB")
-    store = open_store(master, 64 * MIB)
+    store = start_local(master.address, 64 * MIB)
     config = ReplicateConfig()
     for start in range(0, 60_000, 1000):
         keys = [f"small/{number}" for number in range(start, start + 1000)]
@@ -117,17 +101,16 @@ def test_the_masters_memory_for_objects_is_bounded(start_master, open_store):
     assert store.is_exist("small/59999") == 1
 
 
-def resident_bytes(pid: int) -> int:
-    """What a process takes of the machine's memory."""
-    for line in Path(f"/proc/{pid}/status").read_text().splitlines():
-        if line.startswith("VmRSS:"):
-            return int(line.split()[1]) * KIB
-    raise AssertionError("no VmRSS")
+def resident(master) -> int:
+    """What a living master takes of the machine's memory."""
+    taken = resident_bytes(master.process.pid)
+    assert taken > 0
+    return taken
 
 
-def test_the_masters_memory_is_given_back_after_removal(start_master, open_store):
+def test_the_masters_memory_is_given_back_after_removal(start_master, start_local):
     master = start_master("--default_kv_lease_ttl=1")
-    store = open_store(master, 64 * MIB)
+    store = start_local(master.address, 64 * MIB)
     count = 400_000
 
     def fill(round_: int) -> None:
@@ -135,21 +118,21 @@ def test_the_masters_memory_is_given_back_after_removal(start_master, open_store
             keys = [f"{round_}/small/{number}" for number in range(start, start + 10_000)]
             assert store.put_batch(keys, [b"x" * 64] * len(keys)) == 0
 
-    idle = resident_bytes(master.process.pid)
+    idle = resident(master)
     fill(0)
-    grown = resident_bytes(master.process.pid) - idle
+    grown = resident(master) - idle
     assert grown / count <= 400
     assert store.remove_all(True) == count
-    wait_until(lambda: resident_bytes(master.process.pid) - idle <= 0.3 * grown, "most of it is given back")
+    wait_until(lambda: resident(master) - idle <= 0.3 * grown, "most of it is given back")
 
 
-def test_the_masters_memory_stays_where_it_is_while_objects_come_and_go(start_master, open_store):
+def test_the_masters_memory_stays_where_it_is_while_objects_come_and_go(start_master, start_local):
     master = start_master("--default_kv_lease_ttl=1")
-    store = open_store(master, 16 * MIB)
+    store = start_local(master.address, 16 * MIB)
     sizes = []
     for cycle in range(20):
         for start in range(0, 16 * MIB // 256, 8192):
             keys = [f"{cycle}/small/{number}" for number in range(start, start + 8192)]
             assert store.put_batch(keys, [b"x" * 256] * len(keys)) == 0
-        sizes.append(resident_bytes(master.process.pid))
+        sizes.append(resident(master))
     assert sizes[-1] <= 1.15 * sizes[2], sizes

@@ -27,27 +27,6 @@ class Memory:
 
 
 @pytest.fixture
-def start_store(master):
-    """Sets stores up with this test's master; all are closed at the end."""
-    stores = []
-
-    def start(segment: int = SEGMENT, local: int = LOCAL, host: str = "127.0.0.1") -> MooncakeDistributedStore:
-        store = MooncakeDistributedStore()
-        assert store.setup(host, "P2PHANDSHAKE", segment, local, "tcp", "", master.address) == 0
-        stores.append(store)
-        return store
-
-    yield start
-    for store in stores:
-        store.close()
-
-
-@pytest.fixture
-def store(start_store):
-    return start_store()
-
-
-@pytest.fixture
 def buffer(store):
     memory = Memory(4 << 20)
     assert store.register_buffer(memory.address, memory.size) == 0
@@ -255,8 +234,8 @@ def test_buffer_handles_speak_the_buffer_protocol(store):
     assert bytes(memoryview(batch[0])) == value and batch[1] is None
 
 
-def test_replicas_lie_on_different_segments(start_store):
-    stores = [start_store(), start_store()]
+def test_replicas_lie_on_different_segments(master, start_local):
+    stores = [start_local(master.address), start_local(master.address)]
     config = ReplicateConfig()
     config.replica_num = 2
     assert stores[0].put("k", b"x" * 1000, config) == 0
@@ -279,8 +258,8 @@ def test_more_replicas_than_segments_give_fewer(store):
     assert store.put("l", b"x", config) == -600
 
 
-def test_a_preferred_segment_is_a_soft_preference(start_store):
-    stores = [start_store(), start_store()]
+def test_a_preferred_segment_is_a_soft_preference(master, start_local):
+    stores = [start_local(master.address), start_local(master.address)]
     config = ReplicateConfig()
     for number, store in enumerate(stores):
         store_name = store.get_hostname()
@@ -397,16 +376,16 @@ def test_the_host_name_carries_a_port(store):
     assert 12300 <= int(port) <= 14300
 
 
-def test_a_requester_without_memory_uses_what_others_lend(start_store):
-    lender, requester = start_store(), start_store(segment=0)
+def test_a_requester_without_memory_uses_what_others_lend(master, start_local):
+    lender, requester = start_local(master.address), start_local(master.address, segment=0)
     value = os.urandom(1 << 20)
     assert requester.put("k", value) == 0
     assert lender.get("k") == value
     assert requester.get("k") == value
 
 
-def test_without_a_local_buffer_copying_calls_fail_and_leave_nothing(start_store):
-    store = start_store(local=0)
+def test_without_a_local_buffer_copying_calls_fail_and_leave_nothing(master, start_local):
+    store = start_local(master.address, local=0)
     assert store.put("k", b"x") != 0
     assert store.is_exist("k") == 0
     memory = Memory(4096)

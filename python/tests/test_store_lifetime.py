@@ -4,12 +4,11 @@ What may end in a crash runs in a process of its own.
 """
 
 import signal
-import subprocess
-import sys
 import threading
 
 import pytest
 
+from fresh_python import run_python
 from mooncake.store import MooncakeDistributedStore
 from waiting import HANG_LIMIT_S
 
@@ -25,7 +24,7 @@ def set_up(master) -> MooncakeDistributedStore:
 
 def run_script(master, body: str) -> str:
     """Runs ``body`` with a store ``s`` that is set up; returns its output once it has ended well."""
-    code = f"""
+    return run_python(f"""
 import threading
 from mooncake.store import MooncakeDistributedStore as S
 def set_up(s=None):
@@ -34,12 +33,7 @@ def set_up(s=None):
     return s
 s = set_up()
 {body}
-"""
-    done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, timeout=HANG_LIMIT_S, check=False
-    )
-    assert done.returncode == 0, done.stderr
-    return done.stdout
+""")
 
 
 @pytest.fixture
@@ -102,29 +96,12 @@ def test_close_ends_the_calls_of_other_threads(stopped_master):
     assert set(codes) <= {-600, -900}
 
 
-def test_dropping_a_store_lets_other_threads_run(stopped_master):
+def test_dropping_a_store_lets_other_threads_run(stopped_master, ticks):
     store = set_up(stopped_master)
     stopped_master.pause()
-    ticks = [0]
-    end = threading.Event()
-
-    def tick() -> None:
-        while not end.wait(0.001):
-            ticks[0] += 1
-
-    ticker = threading.Thread(target=tick)
-    ticker.start()
-    # From here on a thread runs until it lets go of the interpreter by itself.
-    interval = sys.getswitchinterval()
-    sys.setswitchinterval(1000)
-    try:
-        before = ticks[0]
-        del store  # Waits for the master, which does not answer.
-        during = ticks[0] - before
-    finally:
-        sys.setswitchinterval(interval)
-        end.set()
-        ticker.join()
+    before = ticks[0]
+    del store  # Waits for the master, which does not answer.
+    during = ticks[0] - before
     assert during > 0
 
 

@@ -6,9 +6,7 @@ The forms here are short; the long ones, with the sizes and times of a productio
 import ctypes
 import mmap
 import os
-import select
 import signal
-import sys
 import threading
 import time
 
@@ -204,27 +202,6 @@ def test_each_failure_names_its_code_and_what_it_is_about(start_master, start_lo
 
 
 # ---- Python's other threads
-
-
-@pytest.fixture
-def ticks():
-    """How often another Python thread could run; threads are not taken off the interpreter against their will."""
-    counted = [0]
-    end = threading.Event()
-
-    def tick() -> None:
-        while not end.is_set():
-            counted[0] += 1
-            select.select([], [], [], 0)  # Lets go of the interpreter, and takes it back.
-
-    thread = threading.Thread(target=tick)
-    thread.start()
-    interval = sys.getswitchinterval()
-    sys.setswitchinterval(1000)
-    yield counted
-    sys.setswitchinterval(interval)
-    end.set()
-    thread.join()
 
 
 def test_no_call_that_takes_time_holds_the_interpreter(start_master, ticks):

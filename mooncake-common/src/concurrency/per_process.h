@@ -1,7 +1,7 @@
 // A value under a lock, of one process: a forked child begins with a value of its own, and leaves
 // its parent's as it is. For what stands on threads, sockets and locks that a child does not have.
 //
-// Thread-safety: any thread; `work` runs under the lock and must be brief.
+// Thread-safety: any thread; `work` runs under the lock, and keeps the value from others so long.
 // Forks:         counted by pthread_atfork(), so for fork() and whatever calls it. A child never
 //                frees what it left: that is the parent's, and may be in the middle of a change.
 #pragma once

@@ -97,8 +97,27 @@ class RawClient {
   std::string received_;
 };
 
-// Echoes at /echo, fails at /throw.
-std::unique_ptr<HttpServer> MakeServer(HttpServerOptions options = {}) {
+// Its answer "done" takes steps until `go_on` is set, and some more.
+struct Stepping {
+  std::atomic<bool> go_on{false};
+  std::atomic<int> steps{0};
+
+  HttpHandler Handler() {
+    return [this](const HttpRequest&) -> HttpAnswer {
+      return [this, left = 3]() mutable -> std::optional<HttpResponse> {
+        ++steps;
+        if (!go_on || --left > 0) {
+          return std::nullopt;
+        }
+        return HttpResponse{.body = "done"};
+      };
+    };
+  }
+};
+
+// Echoes at /echo, fails at /throw and, later, at /throw/later; /steps is `stepping`'s.
+std::unique_ptr<HttpServer> MakeServer(HttpServerOptions options = {},
+                                       Stepping* stepping = nullptr) {
   if (options.host == HttpServerOptions().host) {
     options.host = "127.0.0.1";
   }
@@ -119,6 +138,12 @@ std::unique_ptr<HttpServer> MakeServer(HttpServerOptions options = {}) {
   });
   server->Handle("GET", "/throw",
                  [](const HttpRequest&) -> HttpResponse { throw std::runtime_error("secret"); });
+  server->Handle("GET", "/throw/later", [](const HttpRequest&) -> HttpAnswer {
+    return []() -> std::optional<HttpResponse> { throw std::runtime_error("secret"); };
+  });
+  if (stepping != nullptr) {
+    server->Handle("GET", "/steps", stepping->Handler());
+  }
   server->Handle("GET", "/large", [](const HttpRequest&) {
     return HttpResponse{.body = std::string(32 << 20, 'x')};
   });
@@ -217,40 +242,9 @@ TEST(HttpServer, SurvivesAHandlerThatThrowsAndHidesItsWords) {
   EXPECT_THAT(answers, EndsWith("hello"));
 }
 
-// Its answer "done" takes steps until `go_on` is set, and some more.
-struct Stepping {
-  std::atomic<bool> go_on{false};
-  std::atomic<int> steps{0};
-
-  HttpHandler Handler() {
-    return [this](const HttpRequest&) -> HttpAnswer {
-      return [this, left = 3]() mutable -> std::optional<HttpResponse> {
-        ++steps;
-        if (!go_on || --left > 0) {
-          return std::nullopt;
-        }
-        return HttpResponse{.body = "done"};
-      };
-    };
-  }
-};
-
-std::unique_ptr<HttpServer> MakeSteppingServer(Stepping& stepping, HttpServerOptions options = {}) {
-  options.host = "127.0.0.1";
-  auto server = std::make_unique<HttpServer>(std::move(options));
-  server->Handle("GET", "/steps", stepping.Handler());
-  server->Handle("GET", "/hello", [](const HttpRequest&) { return HttpResponse{.body = "hello"}; });
-  server->Handle("GET", "/throw", [](const HttpRequest&) -> HttpAnswer {
-    return []() -> std::optional<HttpResponse> { throw std::runtime_error("secret"); };
-  });
-  const Result<void> started = server->Start();
-  EXPECT_TRUE(started) << started.error().ToString();
-  return server;
-}
-
 TEST(HttpServer, ServesOthersBetweenTheStepsOfALongAnswer) {
   Stepping stepping;
-  const auto server = MakeSteppingServer(stepping);
+  const auto server = MakeServer({}, &stepping);
   RawClient slow(server->port());
   // What comes before is answered before, what comes after it waits.
   ASSERT_TRUE(
@@ -270,7 +264,7 @@ TEST(HttpServer, ServesOthersBetweenTheStepsOfALongAnswer) {
 
 TEST(HttpServer, GivesALongAnswerTheTimeItTakes) {
   Stepping stepping;
-  const auto server = MakeSteppingServer(stepping, {.idle_timeout = 20ms, .request_timeout = 20ms});
+  const auto server = MakeServer({.idle_timeout = 20ms, .request_timeout = 20ms}, &stepping);
   RawClient client(server->port());
   ASSERT_TRUE(client.Send("GET /steps HTTP/1.1\r\nHost: a\r\n\r\n"));
   // Two whole timeouts of another connection are more than two of this one's.
@@ -283,7 +277,7 @@ TEST(HttpServer, GivesALongAnswerTheTimeItTakes) {
 
 TEST(HttpServer, DropsTheStepsOfALongAnswerWhenStopped) {
   Stepping stepping;
-  const auto server = MakeSteppingServer(stepping, {.drain_timeout = 20ms});
+  const auto server = MakeServer({.drain_timeout = 20ms}, &stepping);
   RawClient client(server->port());
   ASSERT_TRUE(client.Send("GET /steps HTTP/1.1\r\nHost: a\r\n\r\n"));
   ASSERT_TRUE(WaitUntil([&] { return stepping.steps > 0; }));
@@ -293,11 +287,10 @@ TEST(HttpServer, DropsTheStepsOfALongAnswerWhenStopped) {
 }
 
 TEST(HttpServer, SurvivesAStepThatThrows) {
-  Stepping stepping;
-  const auto server = MakeSteppingServer(stepping);
+  const auto server = MakeServer();
   RawClient client(server->port());
   ASSERT_TRUE(
-      client.Send("GET /throw HTTP/1.1\r\nHost: a\r\n\r\n"
+      client.Send("GET /throw/later HTTP/1.1\r\nHost: a\r\n\r\n"
                   "GET /hello HTTP/1.1\r\nHost: a\r\n\r\n"));
   const std::string answers = client.ReadUntil("hello");
   EXPECT_THAT(answers, StartsWith("HTTP/1.1 500 Internal Server Error\r\n"));
