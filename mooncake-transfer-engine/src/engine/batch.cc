@@ -425,10 +425,15 @@ void Batch::Sleep(Instant now, std::optional<Instant> deadline) {
     sleep = std::min(sleep, *deadline - now);
   }
   for (Slice* slice = delayed_.head; slice != nullptr; slice = slice->next) {
-    sleep = std::min(sleep, static_cast<EngineSlice*>(slice)->retry - now);
+    const auto* delayed = static_cast<EngineSlice*>(slice);
+    // Whoever clears the suspicion wakes us.
+    if (!targets_[tasks_[delayed->task].target]->view->suspect.load(std::memory_order_acquire)) {
+      sleep = std::min(sleep, delayed->retry - now);
+    }
   }
+  const std::uint64_t before = ends_;
   ReleaseAll();
-  if (open_tasks_ == 0 || sleep <= Duration::zero()) {
+  if (open_tasks_ == 0 || ends_ != before || sleep <= Duration::zero()) {
     return;
   }
   ++sleepers_;

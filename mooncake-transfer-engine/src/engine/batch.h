@@ -41,6 +41,9 @@ struct BatchContext {
   RemoteCheck remote_check = RemoteCheck::kAuto;
   // Asks the caretaker to look after batches; empty = callers do it themselves.
   std::function<void()> nudge;
+  // Sees to it that a suspect view becomes trusted again or is replaced, now or later; where it is
+  // later, OnChecked is called then.
+  std::function<void(Segment&, const std::shared_ptr<PeerView>&, Instant)> check;
 };
 
 class Batch final : public SliceSink {
@@ -83,6 +86,8 @@ class Batch final : public SliceSink {
   bool LookAfter() MC_EXCLUDES(mutex_);
   // Posts what waits, when there may be room again.
   void Nudge() MC_EXCLUDES(mutex_);
+  // Some view is suspect no more: what waited for it can go on.
+  void OnChecked() MC_EXCLUDES(mutex_);
   [[nodiscard]] BatchId id() const { return id_.load(std::memory_order_acquire); }
 
   void OnDone(std::span<Slice* const> slices) noexcept override;
@@ -243,7 +248,7 @@ class Batch final : public SliceSink {
   std::uint32_t waiters_ MC_GUARDED_BY(mutex_) = 0;  // Threads that drive: in Wait, or about to be.
   bool release_due_ MC_GUARDED_BY(mutex_) = false;   // Posted where nobody may be driving.
   std::uint32_t sleepers_ MC_GUARDED_BY(mutex_) = 0;
-  std::uint64_t ends_ MC_GUARDED_BY(mutex_) = 0;          // Calls of OnDone and OnFailed.
+  std::uint64_t ends_ MC_GUARDED_BY(mutex_) = 0;          // Calls of OnDone, OnFailed, OnChecked.
   bool aborting_ MC_GUARDED_BY(mutex_) = false;           // Our own stall ends what is posted.
   std::uint32_t cancel_chain_ MC_GUARDED_BY(mutex_) = 0;  // Not 0: everything is being ended.
   int event_fd_ MC_GUARDED_BY(mutex_) = -1;

@@ -311,7 +311,7 @@ void Batch::RetryDue(Instant now, bool may_fetch) {
     if (view->suspect.load(std::memory_order_acquire)) {
       Segment& segment = *targets_[i]->segment;
       mutex_.unlock();
-      context_.segments->Check(segment, *view, now);
+      context_.check(segment, view, now);
       mutex_.lock();
     }
   }
@@ -380,6 +380,19 @@ void Batch::Housekeep(Instant now, bool may_fetch) {
   }
   if (HasWork()) {
     Pump();
+  }
+}
+
+void Batch::OnChecked() {
+  const Guard guard(*this);
+  if (delayed_.empty()) {
+    return;
+  }
+  ++ends_;
+  if (sleepers_ != 0) {
+    changed_.NotifyAll();  // Who waits has it all to do.
+  } else {
+    Housekeep(context_.clock->Now(), /*may_fetch=*/true);
   }
 }
 

@@ -19,7 +19,7 @@ class Caretaker {
   // How often open work is looked at. Short against a stall limit, long against a transfer.
   static constexpr Duration kRound = std::chrono::milliseconds(20);
 
-  // `round` returns whether anything is still open; it may block on the network.
+  // `round` returns whether anything is still open; it blocks on nothing.
   explicit Caretaker(std::function<bool()> round) : round_(std::move(round)) {}
   ~Caretaker() { Stop(); }
   Caretaker(const Caretaker&) = delete;

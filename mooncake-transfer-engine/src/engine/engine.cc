@@ -16,6 +16,7 @@
 #include "mooncake-transfer-engine/src/engine/region_table.h"
 #include "mooncake-transfer-engine/src/engine/segment_directory.h"
 #include "mooncake-transfer-engine/src/engine/segment_table.h"
+#include "mooncake-transfer-engine/src/engine/view_checker.h"
 #include "mooncake-transfer-engine/src/transports/transport.h"
 
 namespace mooncake::transfer {
@@ -49,6 +50,7 @@ class Engine::Impl {
                      [this](void* address) {
                        return Unregister(std::span(&address, 1), /*publish=*/true);
                      }}),
+        checker(segments, [this] { batches.ForEach([](Batch& batch) { batch.OnChecked(); }); }),
         caretaker([this] { return LookAfterAll(); }) {
     context = BatchContext{.segments = &segments,
                            .regions = options.regions.get(),
@@ -59,9 +61,19 @@ class Engine::Impl {
                            .window_slices = std::max(options.window_slices, 1U),
                            .max_slice_bytes = LeastSliceBytes(options),
                            .remote_check = options.remote_check,
-                           .nudge = {}};
+                           .nudge = {},
+                           .check = {}};
     if (options.caretaker) {
       context.nudge = [this] { caretaker.Nudge(); };
+      context.check = [this](Segment& segment, const auto& suspect, Instant now) {
+        checker.Check(segment, suspect, now);
+      };
+    } else {
+      context.check = [this](Segment& segment, const auto& suspect, Instant now) {
+        if (segments.BeginCheck(segment, *suspect, now)) {
+          segments.Check(segment, *suspect);
+        }
+      };
     }
   }
 
@@ -161,7 +173,9 @@ class Engine::Impl {
   std::atomic<bool> running = false;
   Mutex stop_mutex;
   bool started MC_GUARDED_BY(stop_mutex) = false;
-  Caretaker caretaker;  // Last: its thread uses the rest.
+  // Last: their threads use the rest.
+  ViewChecker checker;
+  Caretaker caretaker;
 };
 
 Engine::Engine(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
@@ -231,6 +245,7 @@ void Engine::Stop() {
     }
   });
   engine.caretaker.Stop();
+  engine.checker.Stop();
   if (auto withdrawn = engine.local.Withdraw(); !withdrawn) {
     MC_LOG_WARNING("withdraw segment {}: {}", name(), withdrawn.error().ToString());
   }

@@ -384,6 +384,92 @@ TEST(EngineFailure, TheCaretakerSendsAgainWhatNobodyPolls) {
   EXPECT_EQ(rig.engine->BatchStatus(batch)->state, TransferState::kCompleted);
 }
 
+// An engine over two peers, the first of which has lost its connections and does not say where it
+// is now. Let go of it before the engine ends.
+struct RigWithASilentPeer : EngineRig {
+  RigWithASilentPeer() : EngineRig({.transports = {{.background = true}}}) {
+    SegmentDescriptor peer = *engine->Descriptor(segment).value();
+    peer.name = kSilent;
+    EXPECT_TRUE(directory->Publish(peer));
+    silent = engine->OpenSegment(kSilent).value();
+    directory->SetSilent(kSilent);
+    PublishPeer(2);
+  }
+  [[nodiscard]] TransferRequest ReadSilent(std::size_t offset, std::size_t length) const {
+    TransferRequest request = Read(offset, length);
+    request.segment = silent;
+    return request;
+  }
+  // The peer tells that it is a new incarnation.
+  void LetGo() {
+    SegmentDescriptor peer = *directory->Fetch(kPeer).value();
+    peer.name = kSilent;
+    EXPECT_TRUE(directory->Publish(peer));
+    directory->SetSilent("");
+  }
+
+  static constexpr const char* kSilent = "silent:1";
+  SegmentId silent = 0;
+};
+
+TEST(EngineFailure, APeerThatDoesNotAnswerHoldsUpNoOther) {
+  RigWithASilentPeer rig;
+  const BatchId waiting = SubmitOne(rig, rig.ReadSilent(0, 1000));
+  ASSERT_TRUE(WaitUntil([&] { return rig.directory->waiting() == 1; }));
+  const BatchId batch = rig.engine->AllocateBatch(1).value();
+  const auto ended = std::make_shared<std::atomic<bool>>(false);
+  ASSERT_TRUE(rig.engine->OnCompletion(batch, [ended] { *ended = true; }));
+  ASSERT_TRUE(rig.engine->Submit(batch, std::array{rig.Read(5000, 1000)}));
+  EXPECT_TRUE(WaitUntil([&] { return ended->load(); })) << "nobody polls: the caretaker's work";
+  EXPECT_EQ(rig.engine->BatchStatus(batch)->state, TransferState::kCompleted);
+  EXPECT_TRUE(rig.SameBytes(5000, 1000));
+  EXPECT_EQ(rig.engine->BatchStatus(waiting)->state, TransferState::kWaiting);
+  EXPECT_EQ(rig.directory->waiting(), 1) << "asked once, and not answered yet";
+  rig.LetGo();
+  EXPECT_TRUE(rig.engine->Wait(waiting, kHangLimit));
+  EXPECT_TRUE(rig.SameBytes(0, 1000));
+}
+
+TEST(EngineFailure, APeerThatDoesNotAnswerHoldsUpNoOtherOfTheSameBatch) {
+  RigWithASilentPeer rig;
+  const BatchId batch = rig.engine->AllocateBatch(2).value();
+  ASSERT_TRUE(rig.engine->Submit(batch, std::array{rig.ReadSilent(0, 1000), rig.Read(5000, 1000)}));
+  EXPECT_TRUE(WaitUntil(
+      [&] { return rig.engine->TaskStatus(batch, 1)->state == TransferState::kCompleted; }));
+  ASSERT_TRUE(WaitUntil([&] { return rig.directory->waiting() == 1; }));
+  EXPECT_FALSE(IsTerminal(rig.engine->TaskStatus(batch, 0)->state));
+  rig.LetGo();
+  EXPECT_TRUE(rig.engine->Wait(batch, kHangLimit));
+}
+
+TEST(EngineFailure, WaitingForAPeerThatDoesNotAnswerKeepsItsTime) {
+  RigWithASilentPeer rig;
+  EXPECT_EQ(rig.engine->Transfer(std::array{rig.ReadSilent(0, 1000)}, 50ms).error().code,
+            ErrorCode::kTimeout);
+  const BatchId batch = SubmitOne(rig, rig.ReadSilent(0, 1000));
+  EXPECT_EQ(rig.engine->Wait(batch, 50ms).error().code, ErrorCode::kTimeout);
+  EXPECT_TRUE(WaitUntil([&] { return rig.directory->waiting() == 1; }))
+      << "neither has waited for the answer";
+  rig.LetGo();
+  EXPECT_TRUE(rig.engine->Wait(batch, kHangLimit));
+}
+
+TEST(EngineFailure, AnEngineThatStopsWaitsForWhatItAskedAndForNoTransfer) {
+  RigWithASilentPeer rig;
+  const BatchId batch = SubmitOne(rig, rig.ReadSilent(0, 1000));
+  ASSERT_TRUE(WaitUntil([&] { return rig.directory->waiting() == 1; }));
+  int asking_at_end = -1;
+  std::jthread stopper([&rig, &asking_at_end] {
+    rig.engine->Stop();
+    asking_at_end = rig.directory->waiting();
+  });
+  EXPECT_TRUE(
+      WaitUntil([&] { return rig.engine->BatchStatus(batch)->state == TransferState::kCanceled; }));
+  rig.directory->SetSilent("");
+  stopper.join();
+  EXPECT_EQ(asking_at_end, 0);
+}
+
 // Goal: whatever fails, each task ends once, completed tasks have their bytes, and nothing hangs.
 // Method: random fault rates, capacities and paths from one seed; polls on a manual clock.
 TEST(EngineFailure, EveryTaskEndsForAnySeed) {

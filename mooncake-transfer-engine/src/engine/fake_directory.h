@@ -1,4 +1,5 @@
-// A directory in memory: what is published there is found there, and it can be told to fail.
+// A directory in memory: what is published there is found there, and it can be told to fail, or to
+// be silent about one segment.
 //
 // Thread-safety: all methods, from any thread.
 #pragma once
@@ -11,7 +12,9 @@
 #include <utility>
 #include <vector>
 
+#include "mooncake-common/src/concurrency/cond_var.h"
 #include "mooncake-common/src/concurrency/mutex.h"
+#include "mooncake-common/src/test_support/wait_until.h"
 #include "mooncake-transfer-engine/src/engine/segment_directory.h"
 
 namespace mooncake::transfer {
@@ -21,6 +24,11 @@ class FakeDirectory final : public SegmentDirectory {
   Result<std::shared_ptr<const SegmentDescriptor>> Fetch(const std::string& name) override {
     const MutexLock lock(mutex_);
     ++fetches_;
+    ++waiting_;
+    const Instant limit = HangDeadline();
+    while (name == silent_ && changed_.WaitUntil(mutex_, limit)) {
+    }
+    --waiting_;
     const auto it = segments_.find(name);
     if (down_) {
       return Fail(ErrorCode::kUnavailable, "the fake directory is down on purpose");
@@ -77,6 +85,17 @@ class FakeDirectory final : public SegmentDirectory {
     const MutexLock lock(mutex_);
     down_ = down;
   }
+  // Whoever asks for this segment waits until another one is named; "" = for none.
+  void SetSilent(std::string name) {
+    const MutexLock lock(mutex_);
+    silent_ = std::move(name);
+    changed_.NotifyAll();
+  }
+  // So many wait for a silent segment.
+  [[nodiscard]] int waiting() {
+    const MutexLock lock(mutex_);
+    return waiting_;
+  }
   void Deliver(Notification notify) {
     const MutexLock lock(mutex_);
     received_.push_back(std::move(notify));
@@ -104,6 +123,9 @@ class FakeDirectory final : public SegmentDirectory {
   std::shared_ptr<const SegmentDescriptor> offered_ MC_GUARDED_BY(mutex_);
   std::vector<std::pair<std::string, Notification>> sent_ MC_GUARDED_BY(mutex_);
   std::vector<Notification> received_ MC_GUARDED_BY(mutex_);
+  CondVar changed_;
+  std::string silent_ MC_GUARDED_BY(mutex_);
+  int waiting_ MC_GUARDED_BY(mutex_) = 0;
   bool down_ MC_GUARDED_BY(mutex_) = false;
   int fetches_ MC_GUARDED_BY(mutex_) = 0;
   int publishes_ MC_GUARDED_BY(mutex_) = 0;

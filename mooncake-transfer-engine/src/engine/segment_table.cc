@@ -130,7 +130,7 @@ Result<void> SegmentTable::Fetch(Segment& segment) {
 
 Result<void> SegmentTable::Refresh(Segment& segment) { return Fetch(segment); }
 
-void SegmentTable::Check(Segment& segment, PeerView& suspect, Instant now) {
+bool SegmentTable::BeginCheck(Segment& segment, PeerView& suspect, Instant now) {
   bool due = false;
   {
     const MutexLock lock(segment.mutex_);
@@ -140,10 +140,15 @@ void SegmentTable::Check(Segment& segment, PeerView& suspect, Instant now) {
       segment.last_check_ = now;
     }
   }
-  if (due) {
-    // An error keeps the old view, which is then tried as it is; the attempt's own error is told.
-    static_cast<void>(Fetch(segment));
+  if (!due) {
+    suspect.suspect.store(false, std::memory_order_release);
   }
+  return due;
+}
+
+void SegmentTable::Check(Segment& segment, PeerView& suspect) {
+  // An error keeps the old view, which is then tried as it is; the attempt's own error is told.
+  static_cast<void>(Fetch(segment));
   suspect.suspect.store(false, std::memory_order_release);
 }
 

@@ -64,8 +64,11 @@ class SegmentTable {
 
   // Fetches the descriptor again; a changed one replaces the view. On an error the view stays.
   [[nodiscard]] Result<void> Refresh(Segment& segment);
-  // Refresh for a suspect view, unless that was just done. Clears the suspicion in any case.
-  void Check(Segment& segment, PeerView& suspect, Instant now);
+  // Whether Check is to be called for a suspect view now. If it just was, or the view is not the
+  // current one any more, clears the suspicion instead.
+  [[nodiscard]] bool BeginCheck(Segment& segment, PeerView& suspect, Instant now);
+  // Refresh for a suspect view. Clears the suspicion in any case.
+  void Check(Segment& segment, PeerView& suspect);
   // The next use fetches and connects anew.
   void Drop(Segment& segment);
 

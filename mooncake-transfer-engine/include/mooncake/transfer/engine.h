@@ -115,8 +115,9 @@ struct EngineOptions {
   // Makes descriptors announced so far useless to peers that copy without asking this process.
   // Called after memory was unregistered; the transports then announce anew.
   std::function<Result<void>()> revoke_announced;
-  // A thread that watches what nobody polls (stalls, resends, restarted peers). It starts when it
-  // is needed first. Without it, polling and waiting callers do its work.
+  // A thread that watches what nobody polls (stalls, resends), and short-lived ones that ask again
+  // for peers whose transfers fail. They start when they are needed. Without them, polling and
+  // waiting callers do their work.
   bool caretaker = true;
 };
 
