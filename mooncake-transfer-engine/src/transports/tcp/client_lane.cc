@@ -106,7 +106,9 @@ Result<bool> ClientLane::Send(int fd) {
       MC_TRY(Receive(fd));
       return std::unexpected(SocketError(address_.ToString(), outcome));
     }
-    connected_ = true;
+    if (!std::exchange(connected_, true)) {
+      hooks_.on_connected();
+    }
     moved = true;
     ledger_.CountMoved(outcome.bytes);
     stream_.OnSent(outcome.bytes);

@@ -26,7 +26,8 @@ namespace mooncake::transfer {
 class ClientLane final : private LaneDriver {
  public:
   struct Hooks {
-    std::function<void()> on_ended;  // On the reactor's thread, from within the driver.
+    std::function<void()> on_connected;  // Once, from within the driver.
+    std::function<void()> on_ended;      // On the reactor's thread, from within the driver.
     // The connection is over. `failed_to_connect`: it never came about.
     std::function<void(bool failed_to_connect, const Error& why)> on_closed;
   };

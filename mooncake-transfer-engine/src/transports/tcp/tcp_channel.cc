@@ -5,6 +5,8 @@
 #include <iterator>
 #include <utility>
 
+#include "mooncake-common/src/base/result.h"
+
 namespace mooncake::transfer {
 namespace {
 
@@ -14,9 +16,10 @@ constexpr std::uint64_t kFrameBytes = std::uint64_t{1} << 20;
 
 }  // namespace
 
-TcpChannel::TcpChannel(Reactor& reactor, const SocketAddress& address, const Options& options)
+TcpChannel::TcpChannel(Reactor& reactor, std::shared_ptr<PeerAddresses> addresses,
+                       const Options& options)
     : reactor_(reactor),
-      address_(address),
+      addresses_(std::move(addresses)),
       options_(options),
       ledger_(
           {.queue = {.claim_bytes = kFrameBytes,
@@ -85,23 +88,8 @@ void TcpChannel::Tend() {
                                        ? 1
                                        : 1 + ledger_.unclaimed_bytes() / options_.bytes_per_lane;
       while (lanes_.size() < std::min<std::uint64_t>(wanted, options_.max_lanes)) {
-        open_lanes_.fetch_add(1, std::memory_order_acq_rel);  // Before it can end.
-        Result<std::shared_ptr<ClientLane>> opened = ClientLane::Open(
-            reactor_, ledger_, options_.protocol, address_,
-            {.on_ended =
-                 [weak = weak_from_this()] {
-                   if (const auto self = weak.lock()) {
-                     self->ReportSoon();
-                   }
-                 },
-             .on_closed =
-                 [weak = weak_from_this()](bool failed_to_connect, const Error& why) {
-                   if (const auto self = weak.lock()) {
-                     self->OnLaneClosed(failed_to_connect, why);
-                   }
-                 }});
+        Result<std::shared_ptr<ClientLane>> opened = OpenLane();
         if (!opened) {
-          open_lanes_.fetch_sub(1, std::memory_order_acq_rel);
           failure = std::move(opened).error();
           unreachable = lanes_.empty();
           break;
@@ -115,9 +103,43 @@ void TcpChannel::Tend() {
   }
 }
 
-void TcpChannel::OnLaneClosed(bool failed_to_connect, const Error& why) {
-  const bool was_last = open_lanes_.fetch_sub(1, std::memory_order_acq_rel) == 1;
-  if (failed_to_connect && was_last) {
+Result<std::shared_ptr<ClientLane>> TcpChannel::OpenLane() {
+  for (;;) {
+    MC_TRY_ASSIGN(const auto choice, addresses_->Next());
+    MC_CHECK(choice.has_value());  // Whoever made the channel waited for the first lookup.
+    Result<std::shared_ptr<ClientLane>> opened = ClientLane::Open(
+        reactor_, ledger_, options_.protocol, choice->address,
+        {.on_connected =
+             [weak = weak_from_this(), choice = *choice] {
+               if (const auto self = weak.lock()) {
+                 self->addresses_->OnSuccess(choice);
+                 self->connected_lanes_.fetch_add(1, std::memory_order_acq_rel);
+               }
+             },
+         .on_ended =
+             [weak = weak_from_this()] {
+               if (const auto self = weak.lock()) {
+                 self->ReportSoon();
+               }
+             },
+         .on_closed =
+             [weak = weak_from_this(), choice = *choice](bool failed_to_connect, const Error& why) {
+               if (const auto self = weak.lock()) {
+                 self->OnLaneClosed(choice, failed_to_connect, why);
+               }
+             }});
+    if (opened || addresses_->OnFailure(*choice)) {
+      return opened;
+    }
+  }
+}
+
+void TcpChannel::OnLaneClosed(const PeerAddresses::Choice& choice, bool failed_to_connect,
+                              const Error& why) {
+  if (!failed_to_connect) {
+    connected_lanes_.fetch_sub(1, std::memory_order_acq_rel);
+  } else if (why.code != ErrorCode::kCancelled && addresses_->OnFailure(choice) &&
+             connected_lanes_.load(std::memory_order_acquire) == 0) {
     ledger_.FailUnclaimed(why);
   }
   ended_lanes_.fetch_add(1, std::memory_order_acq_rel);

@@ -1,8 +1,9 @@
 // The way to one peer's data port: a ledger of slices, and the few connections that serve it.
 //
 // One connection is opened when there is something to move, more when much is waiting. They stay
-// open; one that ended is opened again when it is needed. When the peer cannot be connected to, all
-// that waits fails at once (kUnavailable).
+// open; one that ended is opened again when it is needed. An address that cannot be connected to
+// gives way to the peer's next one; when none can, and no connection is left, all that waits fails
+// at once (kUnavailable).
 //
 // Thread-safety: all methods, any thread; none blocks. Sinks are told from Post, Drive, Release and
 //                Abort on the caller's thread, and on the reactor's outside of any connection's
@@ -18,8 +19,8 @@
 #include <vector>
 
 #include "mooncake-common/src/concurrency/mutex.h"
+#include "mooncake-common/src/net/peer_addresses.h"
 #include "mooncake-common/src/net/reactor.h"
-#include "mooncake-common/src/net/socket.h"
 #include "mooncake-transfer-engine/src/transports/slice_ledger.h"
 #include "mooncake-transfer-engine/src/transports/tcp/client_lane.h"
 
@@ -34,7 +35,8 @@ class TcpChannel : public std::enable_shared_from_this<TcpChannel> {
     std::uint64_t bytes_per_lane;  // Waiting bytes that call for one more connection.
   };
 
-  TcpChannel(Reactor& reactor, const SocketAddress& address, const Options& options);
+  // The addresses are known already.
+  TcpChannel(Reactor& reactor, std::shared_ptr<PeerAddresses> addresses, const Options& options);
 
   [[nodiscard]] std::size_t Post(std::span<Slice* const> slices);
   bool Drive();
@@ -48,15 +50,16 @@ class TcpChannel : public std::enable_shared_from_this<TcpChannel> {
   [[nodiscard]] Lanes OpenLanes() const;
   // Opens what the waiting bytes call for, and forgets what has ended.
   void Tend();
-  void OnLaneClosed(bool failed_to_connect, const Error& why);
+  [[nodiscard]] Result<std::shared_ptr<ClientLane>> OpenLane();
+  void OnLaneClosed(const PeerAddresses::Choice& choice, bool failed_to_connect, const Error& why);
   void ReportSoon();
   void TendSoon();
 
   Reactor& reactor_;
-  const SocketAddress address_;
+  const std::shared_ptr<PeerAddresses> addresses_;
   const Options options_;
   SliceLedger ledger_;
-  std::atomic<std::size_t> open_lanes_ = 0;
+  std::atomic<std::size_t> connected_lanes_ = 0;
   std::atomic<std::size_t> ended_lanes_ = 0;  // Not yet forgotten.
   mutable Mutex mutex_;
   Lanes lanes_ MC_GUARDED_BY(mutex_);

@@ -6,12 +6,15 @@
 #include <utility>
 
 #include "mooncake-common/src/base/address.h"
-#include "mooncake-common/src/net/socket.h"
+#include "mooncake-common/src/base/clock.h"
+#include "mooncake-common/src/net/peer_addresses.h"
 
 namespace mooncake::transfer {
 namespace {
 
 constexpr std::size_t kMostLanes = 16;
+// What the C library's resolver takes by default until it gives up: two tries of 5 s.
+constexpr Duration kLookupLimit = std::chrono::seconds(10);
 
 class TcpEndpoint final : public Endpoint {
  public:
@@ -107,14 +110,15 @@ Result<std::unique_ptr<Endpoint>> TcpTransport::Connect(
                 fmt::format("reach {} by tcp: it announces no data port", peer->name));
   }
   MC_TRY_ASSIGN(const std::string host, DataHost(*peer));
-  MC_TRY_ASSIGN(const SocketAddress address, ResolveAddress(host, peer->tcp_data_port));
+  auto addresses = PeerAddresses::Create(host, peer->tcp_data_port, options_.lookup);
+  MC_TRY(addresses->WaitUntilKnown(SteadyClock::Get().Now() + kLookupLimit));
   const MutexLock lock(mutex_);
   if (!running_) {
     return Fail(ErrorCode::kUnavailable, "the tcp transport is not running");
   }
   std::erase_if(channels_, [](const auto& channel) { return channel.expired(); });
   auto channel = std::make_shared<TcpChannel>(
-      reactor_, address,
+      reactor_, std::move(addresses),
       TcpChannel::Options{
           .protocol = ChooseProtocol(*peer),
           .max_lanes = std::clamp(options_.lanes_per_peer, std::size_t{1}, kMostLanes),

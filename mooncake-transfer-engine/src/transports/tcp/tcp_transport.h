@@ -16,6 +16,7 @@
 #include "mooncake-common/src/concurrency/mutex.h"
 #include "mooncake-common/src/net/port_range.h"
 #include "mooncake-common/src/net/reactor.h"
+#include "mooncake-common/src/net/resolve.h"
 #include "mooncake-transfer-engine/src/engine/region_table.h"
 #include "mooncake-transfer-engine/src/transports/tcp/data_server.h"
 #include "mooncake-transfer-engine/src/transports/tcp/tcp_channel.h"
@@ -29,6 +30,7 @@ struct TcpTransportOptions {
   std::string advertised_host;  // Into tcp_data_host where that is empty; empty = leave it.
   bool force_v1 = false;        // MC_TCP_PROTO=1.
   bool use_extension = true;
+  NameLookup lookup = ResolveAddresses;
   std::size_t lanes_per_peer = 4;  // Connections, 1..16.
   // Post() takes no more once this much waits for a peer.
   std::uint64_t max_queued_bytes = std::uint64_t{64} << 20;
@@ -48,7 +50,7 @@ class TcpTransport final : public Transport {
   // Fills tcp_data_port, tcp_proto_version, tcp_data_host (see Options) and, in the extension (made
   // if absent), tcp_extension_version.
   void Announce(SegmentDescriptor& descriptor) const override;
-  // May ask a name server, once for each endpoint, when the peer's host is a name.
+  // May wait for a name server when the peer's host is a name.
   [[nodiscard]] Result<std::unique_ptr<Endpoint>> Connect(
       std::shared_ptr<const SegmentDescriptor> peer) override;
 

@@ -375,6 +375,44 @@ TEST_F(TcpTransportTest, APeerThatIsNotThereFailsAllAtOnce) {
   EXPECT_EQ(sink_.last().code, ErrorCode::kUnavailable);
 }
 
+// A name server that knows one name. Lookups outlive their askers, so it is told by value.
+NameLookup Knows(const Addresses& addresses) {
+  return [addresses](const std::string& /*host*/, std::uint16_t /*port*/) -> Result<Addresses> {
+    return addresses;
+  };
+}
+
+TEST_F(TcpTransportTest, ReachesAPeerByAnyOfItsAddresses) {
+  const RefusingPort refusing;
+  End server;
+  auto descriptor = server.Describe();
+  descriptor->tcp_data_host = "peer.example";
+  const SocketAddress good = ResolveAddress("127.0.0.1", descriptor->tcp_data_port).value();
+  for (const Addresses& addresses : {Addresses{refusing.address(), refusing.address(), good},
+                                     Addresses{refusing.address(), good, refusing.address()},
+                                     Addresses{good, refusing.address()}}) {
+    End client({.lookup = Knows(addresses), .bytes_per_lane = 4096});
+    auto endpoint = client.transport.Connect(descriptor).value();
+    std::vector<Slice> slices(10, MakeSlice(Opcode::kRead, client.memory, server.address(), 4096));
+    Run(*endpoint, slices);
+    EXPECT_EQ(sink_.failed(), 0U) << sink_.last().ToString();
+  }
+}
+
+TEST_F(TcpTransportTest, APeerFailsOnlyWhenNoneOfItsAddressesIsReached) {
+  const RefusingPort first;
+  const RefusingPort last;
+  auto descriptor = DescribeRaw(2);
+  descriptor->tcp_data_host = "peer.example";
+  End client({.lookup = Knows({first.address(), last.address()})});
+  auto endpoint = client.transport.Connect(descriptor).value();
+  std::vector<Slice> slices(10, MakeSlice(Opcode::kRead, client.memory, 4096, 64));
+  Run(*endpoint, slices);
+  EXPECT_EQ(sink_.failed(), 10U);
+  EXPECT_EQ(sink_.last().code, ErrorCode::kUnavailable);
+  EXPECT_THAT(sink_.last().message, testing::HasSubstr(last.address().ToString()));
+}
+
 TEST_F(TcpTransportTest, ASilentPeerIsGivenUpByAbortAndNothingArrivesAfterIt) {
   End client;
   auto endpoint = client.transport.Connect(DescribeRaw(2)).value();
