@@ -121,7 +121,7 @@ void GetOperation::StartLookup(Window& window, std::uint32_t index, Instant now)
                       ChainPosition{.chain_id = chain_,
                                     .position = window.first,
                                     .total = static_cast<std::uint32_t>(items_.size())},
-                      now);
+                      LeaseUse::kRead, now);
   for (std::uint32_t item = window.first; item < window.end; ++item) {
     ItemState& state = states_[item];
     if (state.phase == Phase::kLookup) {
@@ -146,7 +146,7 @@ void GetOperation::StartRenewal(Window& window, std::uint32_t index, Instant now
                        ChainPosition{.chain_id = chain_,
                                      .position = window.first,
                                      .total = static_cast<std::uint32_t>(items_.size())},
-                       now);
+                       LeaseUse::kRead, now);
   for (std::uint32_t item = window.first; item < window.end; ++item) {
     if (IsLeased(states_[item])) {
       window.renewal.Add(items_[item].key, item);

@@ -27,7 +27,7 @@ Action LocateOperation::Next(Instant now) {
                     {.chain_id = chain_,
                      .position = next_,
                      .total = static_cast<std::uint32_t>(keys_.size())},
-                    now);
+                    LeaseUse::kWhole, now);
       for (std::uint32_t i = 0; i < count; ++i, ++next_) {
         lookup_.Add(keys_[next_], next_);
       }

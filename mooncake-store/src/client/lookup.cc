@@ -61,7 +61,8 @@ ResolveResult Resolve(ClientCore& core, const ReplicaTable& table, ReplicaRange 
   return result;
 }
 
-void Lookup::Begin(ClientCore& core, std::uint32_t tag, ChainPosition chain, Instant now) {
+void Lookup::Begin(ClientCore& core, std::uint32_t tag, ChainPosition chain, LeaseUse use,
+                   Instant now) {
   MC_CHECK(stage_ == Stage::kIdle);
   core_ = &core;
   tag_ = tag;
@@ -71,6 +72,7 @@ void Lookup::Begin(ClientCore& core, std::uint32_t tag, ChainPosition chain, Ins
   answers_.clear();
   tickets_.clear();
   request_.chain = chain;
+  request_.use = use;
   request_.keys.clear();
   slot_.Begin(now, core.options().master_patience, chain.chain_id + tag);
 }

@@ -45,7 +45,7 @@ class Lookup {
 
   // Keys must stay alive until the end; `tag` names the calls. `position` and `total` place the
   // keys in the chain of the whole call.
-  void Begin(ClientCore& core, std::uint32_t tag, ChainPosition chain, Instant now);
+  void Begin(ClientCore& core, std::uint32_t tag, ChainPosition chain, LeaseUse use, Instant now);
   void Add(std::string_view key, std::uint32_t item);
 
   [[nodiscard]] bool active() const { return stage_ != Stage::kIdle; }

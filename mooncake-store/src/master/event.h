@@ -42,6 +42,8 @@ struct ObjectEvent {
   // replaced): until then its ranges are given to nobody.
   Instant until;
 
+  LeaseUse use = LeaseUse::kRead;  // kLeased.
+
   // Of the object; kPutStarted and kCommitted.
   std::uint64_t hash = 0;
   std::uint32_t tenant = 0;

@@ -47,7 +47,7 @@ void Master::RenewGroups(Instant until, Instant now, Scratch& scratch) {
       const ObjectRecord* object = shard.At(slot);
       if (object != nullptr && object->committed != 0 && shard.GroupOf(*object) == group) {
         const ChainKey key{HashKey(object->tenant, object->key()), slot};
-        shard.Lease(slot, until, now);
+        shard.Lease(slot, LeaseUse::kRead, until, now);
         hub_.OnLease(key, until);
       }
     }
@@ -79,7 +79,7 @@ void Master::Handle(const BatchExistRequest& request, Instant now, BatchExistRep
         continue;
       }
       NoteGroup(shard, *found.object, now, scratch);
-      shard.Lease(found.object->slot, until, now);
+      shard.Lease(found.object->slot, LeaseUse::kRead, until, now);
       scratch.keys[index].slot = found.object->slot;
       reply.exists[index] = 1;
     }
@@ -122,7 +122,8 @@ void Master::Handle(const BatchGetReplicasRequest& request, Instant now,
                     BatchGetReplicasReply& reply) {
   reply.Clear();
   reply.code = StoreCode::kOk;
-  reply.lease_ttl_ms = Milliseconds(options_.lease_ttl);
+  reply.lease_ttl_ms =
+      Milliseconds(request.use == LeaseUse::kWhole ? options_.lease_ttl : options_.ReadTtl());
   if (request.keys.size() > kMaxKeysPerBatch) {
     reply.code = StoreCode::kInvalidParams;
     return;
@@ -147,7 +148,7 @@ void Master::Handle(const BatchGetReplicasRequest& request, Instant now,
         continue;
       }
       NoteGroup(shard, *found.object, now, scratch);
-      shard.Lease(found.object->slot, until, now);
+      shard.Lease(found.object->slot, request.use, until, now);
       scratch.keys[index].slot = found.object->slot;
       AppendLocation(*found.object, *scratch.view, readable, location, reply.table);
       if (const auto checksum = shard.ChecksumOf(*found.object)) {

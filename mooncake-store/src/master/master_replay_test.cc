@@ -173,9 +173,11 @@ class History {
   }
 
   void Read(const std::string& key, std::uint64_t client) {
-    if (test.Get(key, client) == StoreCode::kOk) {
+    const LeaseUse use = rng_.Chance(1, 8) ? LeaseUse::kWhole : LeaseUse::kRead;
+    if (test.Get(key, client, use) == StoreCode::kOk) {
+      const Instant until = test.now() + std::chrono::milliseconds(test.got.lease_ttl_ms);
       for (const Extent& extent : test.got.table.extents) {
-        leased_.emplace_back(test.now() + options_.lease_ttl, extent);
+        leased_.emplace_back(until, extent);
       }
     }
   }

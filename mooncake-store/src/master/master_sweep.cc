@@ -112,7 +112,7 @@ bool Master::StepGet(ObjectSweep& sweep, const Uuid& client, Instant now,
       if (found.code != StoreCode::kOk) {
         continue;
       }
-      shard.Lease(found.object->slot, until, now);
+      shard.Lease(found.object->slot, LeaseUse::kWhole, until, now);
       hub_.OnLease({ref.hash, found.object->slot}, until);
       reply.keys.push_back(key);
       AppendLocation(*found.object, *scratch.view, readable, reply.objects.emplace_back(),

@@ -35,7 +35,7 @@ TEST(Master, APutIsReadableOnceItEnded) {
   EXPECT_EQ(object.checksum, 77U);
   EXPECT_EQ(test.GotExtents(), std::vector<Extent>{written});
   EXPECT_EQ(written.length_bytes, 100U);
-  EXPECT_EQ(test.got.lease_ttl_ms, 10000U);
+  EXPECT_EQ(test.got.lease_ttl_ms, 1000U);
   EXPECT_EQ(test.master.CheckInvariants(), "");
 }
 
@@ -131,8 +131,9 @@ TEST(Master, LeasesEndAfterExactlyTheirTime) {
   EXPECT_EQ(test.Remove("a"), StoreCode::kObjectNotFound);
 }
 
-TEST(Master, MemoryUnderALeaseIsNotReusedAfterAForcedRemoval) {
-  TestMaster test;
+// A reader asks again after a second, so memory of what was removed is not lost for the lease.
+TEST(Master, MemoryRestsAfterAForcedRemovalUntilItsReadersHaveStopped) {
+  TestMaster test({.read_ttl = milliseconds(700)});
   ASSERT_EQ(test.Mount(1, 2 * kPage), StoreCode::kOk);
   ASSERT_EQ(test.Put("a", kPage), StoreCode::kOk);
   ASSERT_EQ(test.Get("a"), StoreCode::kOk);
@@ -144,11 +145,49 @@ TEST(Master, MemoryUnderALeaseIsNotReusedAfterAForcedRemoval) {
   ASSERT_TRUE(test.Exists("b"));
   EXPECT_EQ(test.Start("c", kPage), StoreCode::kNoAvailableHandle);
   EXPECT_EQ(test.started.full.leased_bytes, 2 * kPage);
-  EXPECT_EQ(test.started.full.retry_after_ms, 10000U);
+  EXPECT_EQ(test.started.full.retry_after_ms, 700U);
   EXPECT_EQ(test.master.CheckInvariants(), "");
-  test.Advance(seconds(10));
+  test.Advance(milliseconds(700) - Duration(1));
+  EXPECT_EQ(test.Start("c", kPage), StoreCode::kNoAvailableHandle);
+  test.Advance(Duration(1));
   ASSERT_EQ(test.Start("c", kPage), StoreCode::kOk);
   EXPECT_EQ(test.started.table.extents[0].offset_bytes, leased.offset_bytes);
+}
+
+// Whoever hands a location on has the whole lease for it, whoever else reads meanwhile.
+TEST(Master, MemoryLentForTheWholeLeaseRestsSoLong) {
+  TestMaster test;
+  ASSERT_EQ(test.Mount(1, kPage), StoreCode::kOk);
+  ASSERT_EQ(test.Put("a", kPage), StoreCode::kOk);
+  ASSERT_EQ(test.Get("a", 1, LeaseUse::kWhole), StoreCode::kOk);
+  EXPECT_EQ(test.got.lease_ttl_ms, 10000U);
+  test.Advance(seconds(4));
+  ASSERT_EQ(test.Get("a", 2), StoreCode::kOk);
+  EXPECT_EQ(test.got.lease_ttl_ms, 1000U);
+  ASSERT_EQ(test.Remove("a", true), StoreCode::kOk);
+  test.Advance(seconds(6) - Duration(1));
+  EXPECT_EQ(test.Start("b", kPage), StoreCode::kNoAvailableHandle);
+  test.Advance(seconds(4) + Duration(1));
+  ASSERT_EQ(test.Put("b", kPage), StoreCode::kOk);
+  // That was another lease's: one that has ended binds nothing.
+  ASSERT_EQ(test.Get("b", 1, LeaseUse::kWhole), StoreCode::kOk);
+  test.Advance(seconds(10));
+  ASSERT_EQ(test.Get("b"), StoreCode::kOk);
+  ASSERT_EQ(test.Remove("b", true), StoreCode::kOk);
+  test.Advance(seconds(1));
+  EXPECT_EQ(test.Start("c", kPage), StoreCode::kOk);
+}
+
+// What is shorter than a read's time is all there is.
+TEST(Master, AReadMayNotLastLongerThanTheLease) {
+  TestMaster test({.lease_ttl = milliseconds(20)});
+  ASSERT_EQ(test.Mount(1, kPage), StoreCode::kOk);
+  ASSERT_EQ(test.Put("a", kPage), StoreCode::kOk);
+  ASSERT_EQ(test.Get("a"), StoreCode::kOk);
+  EXPECT_EQ(test.got.lease_ttl_ms, 20U);
+  ASSERT_EQ(test.Remove("a", true), StoreCode::kOk);
+  test.Advance(milliseconds(20));
+  EXPECT_EQ(test.Start("b", kPage), StoreCode::kOk);
 }
 
 TEST(Master, AnUpsertShowsTheOldBytesUntilItEnds) {

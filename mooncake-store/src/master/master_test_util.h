@@ -93,10 +93,11 @@ class TestMaster {
     return reply.exists.at(0) == 1;
   }
   // The whole reply is kept in `got`.
-  StoreCode Get(const std::string& key, std::uint64_t client = 1) {
+  StoreCode Get(const std::string& key, std::uint64_t client = 1, LeaseUse use = LeaseUse::kRead) {
     master.Handle(BatchGetReplicasRequest{.caller = {.client = Client(client)},
                                           .chain = {.chain_id = ++last_chain, .total = 1},
-                                          .keys = {key}},
+                                          .keys = {key},
+                                          .use = use},
                   now(), got);
     return got.objects.at(0).code;
   }

@@ -48,8 +48,9 @@ struct ObjectRecord {
   std::uint8_t indexed : 1;    // Found by its key. An upsert's new version is not until it ends.
   std::uint8_t hard_pinned : 1;
   std::uint8_t soft_pinned : 1;
-  std::uint8_t from_put : 1;  // Not by upsert.
-  std::uint8_t has_rare : 1;  // The shard knows more about it (Rare).
+  std::uint8_t from_put : 1;    // Not by upsert.
+  std::uint8_t has_rare : 1;    // The shard knows more about it (Rare).
+  std::uint8_t lent_whole : 1;  // Some lease that lives was given as LeaseUse::kWhole.
 
   [[nodiscard]] std::span<ExtentRecord> extents() {
     return {reinterpret_cast<ExtentRecord*>(this + 1), extent_count};

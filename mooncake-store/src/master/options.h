@@ -3,6 +3,7 @@
 // Thread-safety: options are read-only once the master runs; counters are atomics.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cstdint>
@@ -18,6 +19,9 @@ enum class EvictionPolicyKind : std::uint8_t { kHdi, kLru };
 // Defaults are those of the published master's flags.
 struct MasterOptions {
   Duration lease_ttl = std::chrono::seconds(10);
+  // How long a reader may use a location before it asks again; lease_ttl if that is less. It is
+  // short because memory of what is removed by force rests so long.
+  Duration read_ttl = std::chrono::seconds(1);
   Duration soft_pin_ttl = std::chrono::minutes(30);    // Where the writer names none.
   Duration max_soft_pin_ttl = std::chrono::hours(24);  // More is an error.
   bool allow_evict_soft_pinned = true;                 // When nothing else may go.
@@ -35,6 +39,8 @@ struct MasterOptions {
   std::uint64_t view_version = 1;   // Names this master's life to clients.
   std::uint64_t first_version = 1;  // Of objects. A later life must begin above an earlier one's
                                     // last: give it the nanoseconds of the real time.
+
+  [[nodiscard]] Duration ReadTtl() const { return std::min(read_ttl, lease_ttl); }
 };
 
 struct MasterCounters {

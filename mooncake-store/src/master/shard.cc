@@ -47,13 +47,24 @@ Shard::Found Shard::Lookup(const KeyRef& key, ReadableSegments readable) const {
   return {StoreCode::kOk, object};
 }
 
-void Shard::Lease(Slot slot, Instant until, Instant now) {
+void Shard::Lease(Slot slot, LeaseUse use, Instant until, Instant now) {
   ObjectRecord& object = *table_.At(slot);
+  const bool lent_whole =
+      object.lent_whole != 0 && object.lease_until_ns > now.time_since_epoch().count();
+  object.lent_whole = lent_whole || use == LeaseUse::kWhole ? 1 : 0;
   object.lease_until_ns = std::max(object.lease_until_ns, until.time_since_epoch().count());
   if (context_.sink != nullptr) {
     context_.sink->OnObject(
-        {.kind = ObjectEventKind::kLeased, .slot = slot, .now = now, .until = until});
+        {.kind = ObjectEventKind::kLeased, .slot = slot, .now = now, .until = until, .use = use});
   }
+}
+
+Instant Shard::ReadUntil(const ObjectRecord& object) const {
+  const Instant lease_until{Duration(object.LeaseUntilNs())};
+  // The last lease began lease_ttl before its end.
+  return object.lent_whole != 0
+             ? lease_until
+             : lease_until - context_.options.lease_ttl + context_.options.ReadTtl();
 }
 
 std::optional<std::uint64_t> Shard::ChecksumOf(const ObjectRecord& object) const {
@@ -164,7 +175,7 @@ Shard::Decision Shard::DecideEnd(const KeyRef& key, const Uuid& client, const Pu
                     .from_put = open->from_put != 0,
                     .hard_pinned = open->hard_pinned != 0};
   if (open != indexed) {
-    event.until = Instant(Duration(indexed->LeaseUntilNs()));
+    event.until = ReadUntil(*indexed);
   }
   if (ending.has_checksum) {
     event.checksum = ending.checksum;
@@ -186,12 +197,12 @@ ObjectEvent Shard::DropEvent(const ObjectRecord& open, RemoveReason reason, Inst
 
 // ---- Removing ----
 
-ObjectEvent Shard::RemoveEvent(const ObjectRecord& object, RemoveReason reason, Instant now) {
+ObjectEvent Shard::RemoveEvent(const ObjectRecord& object, RemoveReason reason, Instant now) const {
   return {.kind = ObjectEventKind::kRemoved,
           .reason = reason,
           .slot = object.slot,
           .now = now,
-          .until = Instant(Duration(object.LeaseUntilNs()))};
+          .until = ReadUntil(object)};
 }
 
 Shard::Decision Shard::DecideRemove(const ObjectRecord& object, bool force, Instant now) const {
@@ -230,7 +241,7 @@ std::optional<ObjectEvent> Shard::DecideLost(SegmentNumber segment, Instant now)
                      .slot = slot,
                      .now = now,
                      .until = object.committed != 0
-                                  ? Instant(Duration(object.LeaseUntilNs()))
+                                  ? ReadUntil(object)
                                   : StartOf(object) + context_.options.put_release,
                      .segment = segment};
 }
@@ -250,7 +261,7 @@ std::optional<ObjectEvent> Shard::DecideClear(
       return ObjectEvent{.kind = ObjectEventKind::kReplicasLost,
                          .slot = object->slot,
                          .now = now,
-                         .until = Instant(Duration(object->LeaseUntilNs())),
+                         .until = ReadUntil(*object),
                          .segment = extent.segment};
     }
   }

@@ -77,7 +77,8 @@ class Shard {
   [[nodiscard]] static bool ReplicaReadable(const ObjectRecord& object, std::uint32_t replica,
                                             ReadableSegments readable);
   // A kLeased event, applied. Cheaper than building one: lookups are the hottest path there is.
-  void Lease(Slot slot, Instant until, Instant now) MC_REQUIRES(mutex_);
+  // `until` is lease_ttl from `now`.
+  void Lease(Slot slot, LeaseUse use, Instant until, Instant now) MC_REQUIRES(mutex_);
   [[nodiscard]] std::optional<std::uint64_t> ChecksumOf(const ObjectRecord& object) const
       MC_REQUIRES(mutex_);
   [[nodiscard]] GroupNumber GroupOf(const ObjectRecord& object) const MC_REQUIRES(mutex_);
@@ -184,10 +185,12 @@ class Shard {
   [[nodiscard]] Instant StartOf(const ObjectRecord& object) const;
   // The version being written, or null. `indexed` is what the index holds.
   [[nodiscard]] ObjectRecord* OpenWrite(ObjectRecord* indexed) const MC_REQUIRES(mutex_);
+  // When the last reader that was told where the object lies will have stopped reading.
+  [[nodiscard]] Instant ReadUntil(const ObjectRecord& object) const;
   [[nodiscard]] ObjectEvent DropEvent(const ObjectRecord& open, RemoveReason reason,
                                       Instant now) const;
-  [[nodiscard]] static ObjectEvent RemoveEvent(const ObjectRecord& object, RemoveReason reason,
-                                               Instant now);
+  [[nodiscard]] ObjectEvent RemoveEvent(const ObjectRecord& object, RemoveReason reason,
+                                        Instant now) const;
 
   [[nodiscard]] bool IsOpen(const InFlight& write) const MC_REQUIRES(mutex_);
   void TrimInFlight() MC_REQUIRES(mutex_);

@@ -22,7 +22,7 @@ void Shard::Apply(const ObjectEvent& event) {
       ApplyCommitted(event);
       break;
     case ObjectEventKind::kLeased:
-      Lease(event.slot, event.until, event.now);
+      Lease(event.slot, event.use, event.until, event.now);
       return;
     case ObjectEventKind::kPutDropped:
     case ObjectEventKind::kRemoved:
@@ -288,7 +288,8 @@ std::string Shard::Dump() const {
     text += fmt::format(" {}{}{}{}{} ", object.committed != 0 ? 'c' : '-',
                         object.indexed != 0 ? 'i' : '-', object.hard_pinned != 0 ? 'h' : '-',
                         object.soft_pinned != 0 ? 's' : '-', object.from_put != 0 ? 'p' : '-');
-    text += object.committed != 0 ? fmt::format("lease {}", object.lease_until_ns)
+    text += object.committed != 0 ? fmt::format("lease {} {}", object.lease_until_ns,
+                                                object.lent_whole != 0 ? 'w' : 'r')
                                   : fmt::format("call {}", object.call_id);
     if (object.has_rare != 0) {
       const Rare& rare = rare_.at(object.slot);

@@ -174,7 +174,7 @@ struct QuerySegmentsReply {
   std::vector<QueriedSegment> segments;  // In number order; unknown numbers are left out.
 };
 
-// ---- Lookups: each key found is leased to all readers for lease_ttl_ms ----
+// ---- Lookups: each key found is leased to all readers ----
 
 struct BatchExistRequest {
   Caller caller;
@@ -189,10 +189,18 @@ struct BatchExistReply {
   void Clear() { exists.clear(); }
 };
 
+// What a location is asked for. It may be used for the reply's lease_ttl_ms; the object is kept
+// from eviction and removal for the whole lease in any case.
+enum class LeaseUse : std::uint8_t {
+  kRead,   // To read now: a short time, renewed by asking again.
+  kWhole,  // To be handed on: as long as the whole lease.
+};
+
 struct BatchGetReplicasRequest {
   Caller caller;
   ChainPosition chain;
   std::vector<std::string_view> keys;
+  LeaseUse use = LeaseUse::kRead;
 };
 struct ObjectLocation {
   StoreCode code = StoreCode::kOk;  // The rest means something only for kOk.
@@ -208,7 +216,7 @@ struct ObjectLocation {
 };
 struct BatchGetReplicasReply {
   StoreCode code = StoreCode::kOk;
-  std::uint64_t lease_ttl_ms = 0;  // Counts from when the request was sent.
+  std::uint64_t lease_ttl_ms = 0;  // Of the locations; counts from when the request was sent.
   std::vector<ObjectLocation> objects;
   ReplicaTable table;
 

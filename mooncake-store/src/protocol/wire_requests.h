@@ -128,6 +128,9 @@ Offset<Request> WriteRequest(Builder& builder, const M& message) {
     const Uuid id = ToWire(message.segment);
     request.add_segment_id(&id);
   }
+  if constexpr (requires { message.use; }) {
+    request.add_whole_lease(message.use == LeaseUse::kWhole);
+  }
   if constexpr (requires { message.upsert; }) {
     request.add_upsert(message.upsert);
   }
@@ -158,6 +161,9 @@ Result<void> ReadRequest(const Request& wire, M& message) {
       message.chain = {
           .chain_id = chain->chain_id(), .position = chain->position(), .total = chain->total()};
     }
+  }
+  if constexpr (requires { message.use; }) {
+    message.use = wire.whole_lease() ? LeaseUse::kWhole : LeaseUse::kRead;
   }
   if constexpr (requires { message.keys; }) {
     MC_TRY(ReadTexts(wire.keys(), message.keys));

@@ -74,6 +74,7 @@ HttpResponse AdminHttp::QueryKey(const HttpRequest& request) {
   }
   BatchGetReplicasRequest lookup;
   lookup.chain.total = 1;
+  lookup.use = LeaseUse::kWhole;
   lookup.keys.push_back(key);
   BatchGetReplicasReply reply;
   const Instant now = clock_.Now();

@@ -11,7 +11,7 @@ StoreWorld::StoreWorld(sim::Simulator& simulator, SimBug bug, WorldCounts& count
       plan_(std::make_unique<Plan>(Plan::Draw(simulator.rng()))),
       network_(simulator, plan_->network),
       engine_(simulator, network_, plan_->engine),
-      ledger_(plan_->master.lease_ttl),
+      ledger_(plan_->master.ReadTtl()),
       space_([this](std::uint64_t begin, std::uint64_t end) {
         return engine_.BeingWritten(begin, end);
       }) {}

@@ -54,6 +54,7 @@ struct StoreWorld::Plan {
     plan.largest_value = 16ULL << rng.Uniform(9);
     plan.segment_bytes = (64ULL << 10) << rng.Uniform(4);
     plan.master.lease_ttl = DrawTime(rng, milliseconds(5), milliseconds(1000));
+    plan.master.read_ttl = DrawTime(rng, milliseconds(5), milliseconds(1000));
     plan.master.client_ttl = DrawTime(rng, milliseconds(700), milliseconds(3000));
     plan.master.put_discard = DrawTime(rng, milliseconds(500), milliseconds(4000));
     plan.master.put_release = plan.master.put_discard + seconds(4);
@@ -90,13 +91,14 @@ struct StoreWorld::Plan {
   [[nodiscard]] std::string ToString() const {
     const auto ms = [](Duration time) { return time.count() / 1'000'000; };
     return fmt::format(
-        "{} clients of {} KiB, values to {} bytes, lease {} ms, client ttl {} ms, discard {} ms, "
+        "{} clients of {} KiB, values to {} bytes, lease {} ms, reads {} ms, client ttl {} ms, "
+        "discard {} ms, "
         "cache {}, put wait {} ms, windows of {} keys {} bytes, busy {} ms, a call each {} ms, "
         "partition {:.3f} up to {} ms, client crash {:.3f}, master restart {:.3f}; {}; {}",
-        clients, segment_bytes / 1024, largest_value, ms(master.lease_ttl), ms(master.client_ttl),
-        ms(master.put_discard), client.descriptor_cache, ms(client.put_wait), client.window_keys,
-        client.window_bytes, ms(busy), ms(between_calls), partition, ms(longest_cut), client_crash,
-        master_restart, network.ToString(), engine.ToString());
+        clients, segment_bytes / 1024, largest_value, ms(master.lease_ttl), ms(master.read_ttl),
+        ms(master.client_ttl), ms(master.put_discard), client.descriptor_cache, ms(client.put_wait),
+        client.window_keys, client.window_bytes, ms(busy), ms(between_calls), partition,
+        ms(longest_cut), client_crash, master_restart, network.ToString(), engine.ToString());
   }
 };
 
