@@ -26,6 +26,9 @@ def _arguments(argv: list[str] | None) -> argparse.Namespace:
     parser.add_argument(
         "--lease-ms", type=int, default=100, help="read lease: 10 s of the trace's time, scaled to the replay's speed"
     )
+    parser.add_argument(
+        "--ahead", type=int, default=16, help="how many requests the quickest node may be ahead of the slowest"
+    )
     parser.add_argument("--eviction-policy", choices=["hdi", "lru"], default="hdi", help="who goes from a full store")
     parser.add_argument("--out", type=Path, default=Path("build/report"), help="folder of the report")
     return parser.parse_args(argv)
@@ -62,6 +65,7 @@ def main(argv: list[str] | None = None) -> int:
             nodes=args.nodes,
             lease_ms=args.lease_ms,
             eviction_policy=args.eviction_policy,
+            ahead=args.ahead,
             logs=args.out / "logs",
         )
         outcome = replay.run(options, _Progress(len(requests)))

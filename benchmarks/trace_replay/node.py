@@ -19,6 +19,7 @@ from benchmarks.trace_replay import trace
 from benchmarks.trace_replay.values import Values, Words
 
 PROGRESS_INTERVAL_S = 0.2
+PACE_WAIT_S = 50e-6
 
 
 @dataclass
@@ -32,6 +33,8 @@ class Settings:
     master: str
     segment_bytes: int
     value_bytes: int
+    pace: str  # The file of a Pace.
+    ahead: int  # See Pace.allows().
 
 
 @dataclass
@@ -142,6 +145,33 @@ class Player:
                 totals.count_failure("put", code)
 
 
+class Pace:
+    """Keeps the nodes together: the requests of a trace come in its order, whichever node is quicker.
+
+    Args:
+        path: A file that all nodes share.
+        parts: How many nodes there are.
+    """
+
+    def __init__(self, path: Path, parts: int):
+        with path.open("r+b") as file:
+            memory = mmap.mmap(file.fileno(), parts * 8)
+        self._next: Words = np.frombuffer(memory, dtype=np.uint64)  # By node: the request that it plays next.
+
+    @staticmethod
+    def create(path: Path, parts: int) -> None:
+        """Makes the file: all nodes stand before the first request."""
+        path.write_bytes(bytes(parts * 8))
+
+    def reach(self, part: int, request: int) -> None:
+        """Node ``part`` has played all its requests before ``request``."""
+        self._next[part] = request
+
+    def allows(self, request: int, ahead: int) -> bool:
+        """Whether all requests before number ``request - ahead`` have been played."""
+        return bool(int(self._next.min()) + ahead >= request)
+
+
 def _say(kind: str, **content: Any) -> None:
     print(json.dumps({"kind": kind, **content}), flush=True)
 
@@ -169,15 +199,20 @@ def main() -> int:
         print(f"node {settings.part}: setup with master {settings.master}: {code}", file=sys.stderr)
         return 1
     player = Player(store, settings.value_bytes, max((len(request.blocks) for request in requests), default=1))
+    pace = Pace(Path(settings.pace), settings.parts)
     _say("ready")
     sys.stdin.readline()  # All nodes are ready: go.
     started = shown = time.perf_counter()
-    for request in requests[settings.part :: settings.parts]:
-        player.play(request.blocks)
+    for number in range(settings.part, len(requests), settings.parts):
+        pace.reach(settings.part, number)
+        while not pace.allows(number, settings.ahead):
+            time.sleep(PACE_WAIT_S)
+        player.play(requests[number].blocks)
         now = time.perf_counter()
         if now - shown > PROGRESS_INTERVAL_S:
             shown = now
             _progress(player.totals, started)
+    pace.reach(settings.part, len(requests))
     seconds = time.perf_counter() - started
     _progress(player.totals, started)
     _say("done", seconds=seconds, totals=asdict(player.totals))

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.trace_replay.cluster import Cluster, ClusterError
-from benchmarks.trace_replay.node import Settings, Totals
+from benchmarks.trace_replay.node import Pace, Settings, Totals
 
 #: A node that says nothing for so long is held for dead, in seconds.
 SILENCE_LIMIT_S = 120.0
@@ -27,6 +27,7 @@ class Options:
     nodes: int
     lease_ms: int
     eviction_policy: str
+    ahead: int  # A request waits until all those have been played that come so many or more before it.
     logs: Path
 
 
@@ -89,6 +90,8 @@ def run(options: Options, show: Callable[[Sample], None]) -> Outcome:
     """
     with Cluster(find_binaries(), options.logs, options.lease_ms, options.eviction_policy) as cluster:
         cluster.wait_for_master()
+        pace = options.logs / "pace"
+        Pace.create(pace, options.nodes)
         for part in range(options.nodes):
             share = options.blocks // options.nodes + (part < options.blocks % options.nodes)
             cluster.add_node(
@@ -100,6 +103,8 @@ def run(options: Options, show: Callable[[Sample], None]) -> Outcome:
                     master=cluster.master_address,
                     segment_bytes=share * options.value_bytes,
                     value_bytes=options.value_bytes,
+                    pace=str(pace),
+                    ahead=options.ahead,
                 )
             )
         _await_all(cluster, "ready")

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from benchmarks.trace_replay import policies, trace
-from benchmarks.trace_replay.node import Player
+from benchmarks.trace_replay.node import Pace, Player
 from benchmarks.trace_replay.plot import Line, plot
 from benchmarks.trace_replay.report import percentile
 from benchmarks.trace_replay.trace import Request
@@ -139,6 +139,22 @@ def test_a_player_counts_what_it_reads_writes_and_what_goes_wrong():
     store.spoil.add("block/1")
     player.play([1, 2])
     assert (totals.prefix_hits, totals.wrong_values) == (2, 1)  # What follows a wrong block is no prefix hit.
+
+
+def test_no_node_runs_ahead_of_the_slowest_by_more_than_allowed(tmp_path):
+    Pace.create(tmp_path / "pace", 2)
+    quick, slow = Pace(tmp_path / "pace", 2), Pace(tmp_path / "pace", 2)
+    played = []
+    for number in range(0, 20, 2):
+        quick.reach(0, number)
+        if quick.allows(number, 4):
+            played.append(number)
+    assert played == [0, 2, 4]
+    slow.reach(1, 7)
+    assert [number for number in range(6, 20, 2) if quick.allows(number, 4)] == [6, 8, 10]
+    slow.reach(1, 20)
+    quick.reach(0, 20)
+    assert quick.allows(19, 0)
 
 
 def test_a_plot_holds_its_curves_and_survives_having_none():
