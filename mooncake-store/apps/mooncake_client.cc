@@ -153,8 +153,10 @@ Result<void> Run() {
     ServeHealth(http, *client);
     if (const auto started = http.Start(); !started) {
       return Fail(started.error().code,
-                  fmt::format("--http_port={}: {}", http_port, started.error().message));
+                  fmt::format("--http_port={}: {}; choose another or stop who holds it", http_port,
+                              started.error().message));
     }
+    MC_LOG_INFO("serves its health on port {}", http.port());
   }
   MC_LOG_INFO("mooncake_client {} lends {} as {}", Version(), FLAGS_global_segment_size,
               client->hostname());

@@ -1,11 +1,14 @@
 #include "mooncake-transfer-engine/tools/bench_session.h"
 
-#include <fmt/core.h>
+#include <fmt/ranges.h>
 #include <gflags/gflags.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <array>
 #include <cstdio>
 #include <string>
+#include <string_view>
 
 #include "mooncake-common/src/base/end_signals.h"
 #include "mooncake-transfer-engine/include/mooncake/transfer/factory.h"
@@ -13,6 +16,10 @@
 
 namespace mooncake::transfer {
 namespace {
+
+// Those of the published tool. All that this machine does not offer run over what it does.
+constexpr std::array<std::string_view, 9> kProtocols = {
+    "rdma", "barex", "tcp", "efa", "nvlink", "musa", "nvlink_intra", "hip", "sunrise_link"};
 
 std::string OwnHostName() {
   char name[256] = "";
@@ -35,6 +42,11 @@ Result<BenchSession> StartSession() {
     return Fail(ErrorCode::kInvalidArgument,
                 fmt::format("--buffer_size={} is smaller than --block_size={}", FLAGS_buffer_size,
                             FLAGS_block_size));
+  }
+  if (std::ranges::find(kProtocols, FLAGS_protocol) == kProtocols.end()) {
+    return Fail(ErrorCode::kInvalidArgument,
+                fmt::format("--protocol={} is not known: use one of {}", FLAGS_protocol,
+                            fmt::join(kProtocols, ", ")));
   }
   EngineSettings settings;
   settings.local_name = FLAGS_local_server_name.empty() ? OwnHostName() : FLAGS_local_server_name;

@@ -33,6 +33,17 @@ def test_a_target_killed_in_the_middle_fails_the_transfer_and_nothing_else(start
 
 
 @pytest.mark.parametrize("forced_tcp", ["0", "1"])
+def test_a_killed_target_fills_no_log(start_engine_process, forced_tcp):
+    initiator, victim = (start_engine_process(MC_FORCE_TCP=forced_tcp) for _ in range(2))
+    name, address = victim.info["name"], victim.info["address"]
+    assert initiator.move_blocks(True, name, address, 4096, 1)[0] == 0
+    victim.kill()
+    assert initiator.move_blocks(True, name, address, 4096, 20_000)[0] == -1
+    lines = [line for line in initiator.log().splitlines() if name in line]
+    assert 0 < len(lines) < 20
+
+
+@pytest.mark.parametrize("forced_tcp", ["0", "1"])
 def test_an_initiator_killed_in_the_middle_does_not_harm_the_target(start_engine_process, forced_tcp):
     target, victim, other = (start_engine_process(MC_FORCE_TCP=forced_tcp) for _ in range(3))
     name, address = target.info["name"], target.info["address"]
@@ -60,7 +71,7 @@ def test_a_target_that_comes_back_elsewhere_is_found_by_its_new_name(start_engin
 def test_rubbish_on_the_engine_ports_harms_nobody(start_engine_process):
     target, initiator = start_engine_process(size=1 << 20), start_engine_process(size=1 << 20)
     port = int(target.info["name"].rpartition(":")[2])
-    for rubbish in (b"", b"\0" * 8, b"\xff" * 100, b"GET / HTTP/1.1\r\n\r\n", os.urandom(4096)):
+    for rubbish in (b"", b"\0" * 8, b"\xff" * 100, b"GET / HTTP/1.1\r\n\r\n", os.urandom(4096)) * 20:
         with socket.create_connection(("127.0.0.1", port), timeout=HANG_LIMIT_S) as connection:
             connection.sendall(rubbish)
             connection.shutdown(socket.SHUT_WR)
@@ -72,6 +83,7 @@ def test_rubbish_on_the_engine_ports_harms_nobody(start_engine_process):
     silent = socket.create_connection(("127.0.0.1", port))
     assert initiator.probe(target.info["name"]) == 0
     silent.close()
+    assert len(target.log().splitlines()) < 20  # Not a line for each.
 
 
 @pytest.mark.parametrize(

@@ -174,9 +174,10 @@ void Batch::OnFailed(std::span<Slice* const> slices, const Error& why) noexcept 
       // A cancelled or aborted slice says nothing about the path.
       const bool blame = why.code != ErrorCode::kCancelled && cancel_chain_ == 0;
       const Instant again = blame ? view->OnFailed(*path, now) : now;
-      if (blame && again > now) {
-        MC_LOG_WARNING("path {} to segment {}: paused for {} ms: {}", path->traits.name,
-                       view->descriptor().name, (again - now).count() / 1'000'000, why.message);
+      if (const auto times = blame && again > now ? path->pauses.Admit(now) : 0) {
+        MC_LOG_WARNING("path {} to segment {}: paused for {} ms: {} ({} times)", path->traits.name,
+                       view->descriptor().name, (again - now).count() / 1'000'000, why.message,
+                       times);
       }
       const bool alternative = view->HasAlternative(*path, now);
       if (blame && !alternative) {
@@ -246,8 +247,11 @@ void Batch::GiveUp(std::uint16_t index, std::uint32_t chain) {
   target.given_up = chain;
   const std::size_t open_before = open_tasks_;
   LoseUnpostedOf(index, chain);
-  MC_LOG_WARNING("segment {}: {} transfers of a batch fail at once, for none gets through: {}",
-                 target.segment->name(), open_before - open_tasks_, reasons_.Text(chain));
+  if (const auto times = target.segment->failures().Admit(context_.clock->Now())) {
+    MC_LOG_WARNING(
+        "segment {}: {} transfers of a batch fail at once, for none gets through: {} ({} times)",
+        target.segment->name(), open_before - open_tasks_, reasons_.Text(chain), times);
+  }
 }
 
 void Batch::LoseUnpostedOf(std::uint16_t index, std::uint32_t chain) {

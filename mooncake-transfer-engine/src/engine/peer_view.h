@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "mooncake-common/src/base/clock.h"
+#include "mooncake-common/src/base/log_fold.h"
 #include "mooncake-common/src/base/result.h"
 #include "mooncake-common/src/concurrency/mutex.h"
 #include "mooncake-transfer-engine/src/engine/path_chooser.h"
@@ -32,6 +33,7 @@ struct Path {
   std::size_t index = 0;  // In the view.
   std::atomic<std::uint64_t> inflight_bytes = 0;
   std::atomic<std::uint64_t> ended_runs = 0;  // Ends of slices that were told at once count as one.
+  LogFold pauses;                             // Of their lines.
 
   // Stands still on a stall.
   [[nodiscard]] std::uint64_t Progress() const {

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "mooncake-common/src/base/clock.h"
+#include "mooncake-common/src/base/log_fold.h"
 #include "mooncake-common/src/base/result.h"
 #include "mooncake-common/src/concurrency/cond_var.h"
 #include "mooncake-common/src/concurrency/mutex.h"
@@ -30,12 +31,15 @@ class Segment {
   Segment(SegmentId id, std::string name) : id_(id), name_(std::move(name)) {}
   [[nodiscard]] SegmentId id() const { return id_; }
   [[nodiscard]] const std::string& name() const { return name_; }
+  // Of lines about batches that fail as a whole.
+  [[nodiscard]] LogFold& failures() { return failures_; }
 
  private:
   friend class SegmentTable;
 
   const SegmentId id_;
   const std::string name_;
+  LogFold failures_;
   mutable Mutex mutex_;
   CondVar fetched_;
   std::shared_ptr<PeerView> view_ MC_GUARDED_BY(mutex_);

@@ -8,9 +8,11 @@
 #include <future>
 #include <list>
 #include <span>
+#include <string_view>
 #include <utility>
 
 #include "mooncake-common/src/base/log.h"
+#include "mooncake-common/src/base/log_fold.h"
 #include "mooncake-common/src/net/acceptor.h"
 
 namespace mooncake::transfer {
@@ -126,8 +128,7 @@ class HandshakeServer::Impl {
     count_.store(connections_.size(), std::memory_order_relaxed);
     auto watch = reactor_.Watch(it->fd.get(), EPOLLIN, [this, it](std::uint32_t) { OnReady(it); });
     if (!watch) {
-      MC_LOG_WARNING("a handshake is dropped: {}", watch.error().message);
-      Close(it);
+      Refuse(it, watch.error().message);
       return;
     }
     it->watch = *watch;
@@ -160,6 +161,14 @@ class HandshakeServer::Impl {
     count_.store(connections_.size(), std::memory_order_relaxed);
   }
 
+  // Whoever sends nonsense may send it again and again.
+  void Refuse(It it, std::string_view why) {
+    if (const auto times = refused_.Admit(Now())) {
+      MC_LOG_WARNING("{}: {} ({} times)", PeerText(it->fd.get()), why, times);
+    }
+    Close(it);
+  }
+
   void OnReady(It it) {
     if (it->state == State::kWriting) {
       Write(it);
@@ -189,8 +198,7 @@ class HandshakeServer::Impl {
         std::string_view(reinterpret_cast<const char*>(buffer_.data()), outcome.bytes));
     held_bytes_ += it->HeldBytes() - held_before;
     if (!complete) {
-      MC_LOG_WARNING("{}: {}", PeerText(it->fd.get()), complete.error().message);
-      Close(it);
+      Refuse(it, complete.error().message);
     } else if (*complete) {
       Answer(it);
     } else {
@@ -212,9 +220,7 @@ class HandshakeServer::Impl {
     held_bytes_ -= it->HeldBytes();
     auto reply = AnswerHandshake(it->reader.Take(), handlers_);
     if (!reply) {
-      MC_LOG_WARNING("{}: a handshake that is not JSON is closed without answer",
-                     PeerText(it->fd.get()));
-      Close(it);
+      Refuse(it, "a handshake that is not JSON is closed without answer");
       return;
     }
     it->reply = std::move(*reply);
@@ -256,6 +262,7 @@ class HandshakeServer::Impl {
   // The reactor's thread:
   Connections connections_;  // Oldest first.
   std::size_t held_bytes_ = 0;
+  LogFold refused_;
   std::array<std::byte, kReadBytes> buffer_;
 };
 

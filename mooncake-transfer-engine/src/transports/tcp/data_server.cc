@@ -103,7 +103,10 @@ class DataServer::Connection {
   }
 
   Turn Over(const Error& why) {
-    MC_LOG_WARNING("data connection from {} is closed: {}", PeerText(fd_.get()), why.message);
+    if (const auto times = server_.refused_.Admit(SteadyClock::Get().Now())) {
+      MC_LOG_WARNING("data connection from {} is closed: {} ({} times)", PeerText(fd_.get()),
+                     why.message, times);
+    }
     return Turn::kOver;
   }
 

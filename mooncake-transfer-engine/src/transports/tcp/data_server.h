@@ -12,6 +12,7 @@
 #include <map>
 #include <memory>
 
+#include "mooncake-common/src/base/log_fold.h"
 #include "mooncake-common/src/base/result.h"
 #include "mooncake-common/src/concurrency/mutex.h"
 #include "mooncake-common/src/net/acceptor.h"
@@ -42,6 +43,7 @@ class DataServer {
   Reactor& reactor_;
   RegionTable& regions_;
   Acceptor acceptor_{reactor_, "data port"};
+  LogFold refused_;  // Of connections whose peers speak nonsense.
   Mutex mutex_;
   bool stopped_ MC_GUARDED_BY(mutex_) = false;
   std::uint64_t next_id_ MC_GUARDED_BY(mutex_) = 0;
