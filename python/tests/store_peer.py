@@ -98,13 +98,14 @@ class Peer:
         return failed, wrong
 
     def exist_then_get(self, keys, size):
-        """For each key is_exist, and get if it is there; (how many were there, keys whose get failed then)."""
-        there = [key for key in keys if self.store.is_exist(key) == 1]
-        failed = []
+        """For each key is_exist, and get if it is there; (keys that were there, those of them whose get failed)."""
+        there, failed = [], []
         for key in keys:
-            if self.store.is_exist(key) == 1 and self.store.get(key) != value(key, size):
-                failed.append(key)
-        return len(there), failed
+            if self.store.is_exist(key) == 1:
+                there.append(key)
+                if self.store.get(key) != value(key, size):
+                    failed.append(key)
+        return there, failed
 
     def put_while_the_interpreter_is_held(self, key, size, release):
         """A put on a thread, while this one holds the interpreter until ``release`` (a FIFO) has a writer."""

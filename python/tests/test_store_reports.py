@@ -4,6 +4,7 @@ The forms here are short; the long ones, with the sizes and times of a productio
 """
 
 import ctypes
+import itertools
 import mmap
 import os
 import signal
@@ -114,7 +115,7 @@ def test_a_failed_read_hides_what_cannot_be_read(start_master, start_store, long
     owner, reader = start_store(master.address), start_store(master.address, segment=0)
     keys = [f"key/{i}" for i in range(count)]
     assert owner.put_many(keys, 1000) == {}
-    assert reader.exist_then_get(keys, 1000) == [count, []]
+    assert reader.exist_then_get(keys, 1000) == [keys, []]
     third = start_store(master.address)
     both = [f"both/{i}" for i in range(count)]
     assert third.put_many(both, 1000, 2) == {}
@@ -122,22 +123,38 @@ def test_a_failed_read_hides_what_cannot_be_read(start_master, start_store, long
     assert reader.check_many(both, 1000) == [[], []]  # The other replica; and the master heard of the dead one.
     assert reader.check_many(keys[:1], 1000)[0] == keys[:1]
     assert reader.exist_many(keys) == [0] * count
-    assert reader.exist_then_get(keys, 1000) == [0, []]
+    assert reader.exist_then_get(keys, 1000) == [[], []]
 
 
 @pytest.mark.parametrize("long", FORMS)
 def test_what_exists_can_be_got_within_its_lease_under_pressure(start_master, start_store, long):
-    master = start_master("--default_kv_lease_ttl=5000")
-    writer, reader = start_store(master.address), start_store(master.address, segment=0)
-    size = 100_000
-    for round_number in range(200 if long else 4):
+    master = start_master("--default_kv_lease_ttl=600000")  # No lease of the test ends.
+    writer, reader = start_store(master.address, segment=128 << 20), start_store(master.address, segment=0)
+    size, count = 400, 100_000 if long else 2000
+
+    def write(round_number: int) -> None:
+        writer.send("put_many", [f"pressure/{round_number}/{i}" for i in range(300)], 200_000)
+
+    def evicted() -> float:
+        return master.metrics()["master_evicted_key_count"]
+
+    for round_number in range(-3, 0):
+        write(round_number)
+        assert writer.receive() == {}
+    promised: list[str] = []
+    for round_number in itertools.count():
+        before = evicted()
+        write(round_number)
         keys = [f"{round_number}/{i}" for i in range(500)]
-        writer.send("put_many", [f"more/{key}" for key in keys], size)
-        wait_for = [f"{round_number}/{i}" for i in range(20)]
-        reader.put_many(wait_for, size)
-        _, failed = reader.exist_then_get(wait_for, size)
-        assert failed == []
-        writer.receive()
+        assert reader.put_many(keys, size) == {}
+        there, failed = reader.exist_then_get(keys, size)
+        assert there and failed == []
+        assert writer.receive() == {}
+        assert evicted() > before
+        promised += there
+        if len(promised) >= count:
+            break
+    assert reader.check_many(promised, size) == [[], []]  # All the leases still hold.
 
 
 # ---- Errors that say what is wrong
