@@ -8,6 +8,7 @@ import subprocess
 import sys
 import xml.etree.ElementTree as ET
 from pathlib import Path
+from typing import NamedTuple
 
 from mooncake import engine, mooncake_config
 
@@ -26,19 +27,35 @@ def environment_page() -> str:
     return f"# Environment variables\n\n{engine.environment_reference()}\n\n{of_python}\n"
 
 
-def flags_page(title: str, binary: Path) -> str:
-    """The flags of a binary, read from its own ``--helpxml``."""
+class Flag(NamedTuple):
+    """A command-line flag as its program describes it; ``default`` as a user would write it, empty if there is none."""
+
+    name: str
+    default: str
+    meaning: str
+
+
+def read_flags(binary: Path) -> list[Flag]:
+    """The flags of a binary by name, read from its own ``--helpxml``; those of the flag library itself are left out."""
     output = subprocess.run([binary, "--helpxml"], capture_output=True, text=True, check=False).stdout
+    flags = []
+    for element in ET.fromstring(output).iter("flag"):
+        if "mooncake-" not in element.findtext("file", ""):
+            continue
+        name, default, meaning = (element.findtext(key, "") for key in ("name", "default", "meaning"))
+        if element.findtext("type") == "double":
+            default = f"{float(default):g}"
+        flags.append(Flag(name, default, meaning))
+    return sorted(flags)
+
+
+def flags_page(title: str, binary: Path) -> str:
+    """A table of the flags of a binary."""
     rows = []
-    for flag in ET.fromstring(output).iter("flag"):
-        if "mooncake-" not in flag.findtext("file", ""):
-            continue  # The flag library's own.
-        cells = [flag.findtext(key, "") for key in ("name", "default", "meaning")]
-        if flag.findtext("type") == "double":
-            cells[1] = f"{float(cells[1]):g}"
-        name, default, meaning = (cell.replace("|", "\\|").replace("\n", " ") for cell in cells)
+    for flag in read_flags(binary):
+        name, default, meaning = (cell.replace("|", "\\|").replace("\n", " ") for cell in flag)
         rows.append(f"| `--{name}` | {f'`{default}`' if default else 'empty'} | {meaning} |")
-    return "\n".join([f"# {title}", "", "| Flag | Default | Meaning |", "|---|---|---|", *sorted(rows), ""])
+    return "\n".join([f"# {title}", "", "| Flag | Default | Meaning |", "|---|---|---|", *rows, ""])
 
 
 def main() -> int:

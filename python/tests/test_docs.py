@@ -1,0 +1,37 @@
+"""What the pages say of flags and environment variables is what the programs say of themselves."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from docs.build import read_flags
+from mooncake import engine, mooncake_config
+
+ROOT = Path(__file__).resolve().parents[2]
+DOCS = ROOT / "docs"
+PAGES = [ROOT / "README.md", *(path for path in DOCS.rglob("*.md") if "_generated" not in path.parts)]
+
+
+def test_the_flag_tables_hold_the_defaults_of_the_master(scripts):
+    flags = {flag.name: flag.default for flag in read_flags(scripts / "mooncake_master")}
+    rows = re.findall(r"^\| `--(\w+)` \| (?:`([^`]*)` )?\|", (DOCS / "operations.md").read_text(), re.MULTILINE)
+    assert len(rows) >= 20
+    assert dict(rows) == {name: flags.get(name) for name, _ in rows}
+
+
+@pytest.mark.parametrize("page", ["operations", "store", "engine", "getting_started", "architecture"])
+def test_every_flag_that_a_page_names_exists(scripts, page):
+    programs = ("mooncake_master", "mooncake_client", "transfer_engine_bench")
+    flags = {flag.name for program in programs for flag in read_flags(scripts / program)}
+    named = set(re.findall(r"`--(\w+)", (DOCS / f"{page}.md").read_text()))
+    assert page != "operations" or len(named) >= 25
+    assert named <= flags
+
+
+def test_every_variable_that_a_page_names_is_read():
+    reference = engine.environment_reference()
+    of_python = {variable.name for variable in mooncake_config.ENVIRONMENT}
+    named = {name for page in PAGES for name in re.findall(r"\b(?:MC|MOONCAKE)_[A-Z0-9_]+", page.read_text())}
+    assert len(named) >= 7
+    assert not [name for name in named if f"`{name}`" not in reference and name not in of_python]
