@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <string_view>
 #include <utility>
 
 #include "mooncake-common/src/base/address.h"
@@ -120,8 +121,15 @@ Result<std::unique_ptr<Engine>> CreateEngine(const EngineSettings& settings) {
   MC_TRY_ASSIGN(auto tcp_options, TcpOptionsFromEnv(ports, options.identity.tcp_data_host));
   options.transports.push_back(std::make_unique<TcpTransport>(
       *options.reactor, *options.regions, Rng::FromOs(), std::move(tcp_options)));
+  const std::string_view wires = force_tcp ? "tcp" : "local, tcp";
   MC_TRY_ASSIGN(auto engine, Engine::Create(std::move(options)));
   MC_TRY(engine->Start());
+  // Said because users look for it: an accelerator's runtime may well be installed.
+  MC_LOG_INFO(
+      "engine {}: bytes move by {}; no accelerator is used, whatever runtime is installed, since "
+      "no "
+      "transport of this build reaches device memory",
+      engine->name(), wires);
   return engine;
 }
 
