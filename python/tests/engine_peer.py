@@ -99,6 +99,18 @@ class Peer:
                     pass  # It listens, or has ended already.
         return cut
 
+    def submit_write(self, name, remote, length):
+        """Starts a write from the begin of the buffer; returns its batch id."""
+        return self.engine.transfer_submit_write(name, self.address, remote, length)
+
+    def status(self, batch):
+        """Of what submit_write() began: 0 = under way, 1 = done, negative = failed."""
+        return self.engine.transfer_check_status(batch)
+
+    def finish(self, batch):
+        """Waits for what submit_write() began; 0 or -1."""
+        return self.engine.get_batch_transfer_status([batch])
+
     def move_until_it_fails(self, name, remote, length):
         """Writes ``length`` bytes again and again; returns (writes that succeeded, code of the first that did not)."""
         count = 0

@@ -3,11 +3,13 @@
 Each ends in a clear error or heals by itself, and harms no other transfer.
 """
 
+import itertools
 import os
 import random
 import signal
 import socket
 import threading
+import zlib
 from pathlib import Path
 
 import pytest
@@ -146,9 +148,22 @@ def test_a_target_restarted_under_its_name_is_found_with_its_new_addresses(start
     assert footprints[-1]["resident_bytes"] <= footprints[1]["resident_bytes"] + (4 << 20)
 
 
-def stopped(peer):
-    """Whether all of its process stands still."""
-    return Path(f"/proc/{peer.process.pid}/stat").read_text().rpartition(")")[2].split()[0] == "T"
+def stop(peer):
+    """SIGSTOP; returns once each of its threads stands still."""
+    peer.process.send_signal(signal.SIGSTOP)
+    threads = Path(f"/proc/{peer.process.pid}/task")
+
+    def all_stopped():
+        return {stat.read_text().rpartition(")")[2].split()[0] for stat in threads.glob("*/stat")} == {"T"}
+
+    wait_until(all_stopped, "all of its threads are stopped")
+
+
+def checksum_from_outside(peer, length):
+    """As ``peer.checksum(0, length)``, which it need not answer for."""
+    with Path(f"/proc/{peer.process.pid}/mem").open("rb", buffering=0) as memory:
+        memory.seek(peer.info["address"])
+        return zlib.crc32(memory.read(length))
 
 
 @pytest.mark.parametrize("side", ["initiator", "target"])
@@ -170,24 +185,35 @@ def test_connections_survive_long_idling(start_engine_process):
         assert code == 0, initiator.last_error()
 
 
-def test_a_target_that_stands_still_for_a_while_fails_nothing(start_engine_process):
+@pytest.mark.parametrize("stop_s", [0, pytest.param(20, marks=pytest.mark.long_form)])
+def test_a_target_that_stands_still_for_a_while_fails_nothing(start_engine_process, stop_s):
     initiator, target = (start_engine_process(MC_FORCE_TCP="1") for _ in range(2))
-    wanted = initiator.fill(0, 256 << 20, "patience")
-    here, there = initiator.info["address"], target.info["address"]
-    for _ in range(3):
-        initiator.send("move", True, target.info["name"], [here], [there], [256 << 20])
-        target.process.send_signal(signal.SIGSTOP)
-        wait_until(lambda: stopped(target), "the target is stopped")
+    length, seeds = 256 << 20, itertools.count()
+
+    def stopped_in_the_middle():
+        wanted, begin = initiator.fill(0, length, next(seeds)), initiator.checksum(0, 1 << 20)
+        batch = initiator.submit_write(target.info["name"], target.info["address"], length)
+        wait_until(lambda: checksum_from_outside(target, 1 << 20) == begin, "the first bytes arrive")
+        stop(target)
+        unfinished = checksum_from_outside(target, length) != wanted
+        if unfinished:
+            threading.Event().wait(stop_s)
+            assert [initiator.status(batch) for _ in range(100)] == [0] * 100, initiator.last_error()
+            assert checksum_from_outside(target, length) != wanted
         target.process.send_signal(signal.SIGCONT)
-        assert initiator.receive() == 0, initiator.last_error()
-        assert target.checksum(0, 256 << 20) == wanted
+        assert initiator.finish(batch) == 0, initiator.last_error()
+        assert target.checksum(0, length) == wanted
+        return unfinished
+
+    for _ in range(3):
+        wait_until(stopped_in_the_middle, "a write is met before its end")
 
 
 def test_a_target_that_stands_still_for_good_fails_the_transfer_in_words(start_engine_process):
     initiator = start_engine_process(MC_FORCE_TCP="1", MC_TRANSFER_TIMEOUT="5")
     target = start_engine_process(MC_FORCE_TCP="1")
     write_and_check(initiator, target)
-    target.process.send_signal(signal.SIGSTOP)
+    stop(target)
     here, there = initiator.info["address"], target.info["address"]
     assert initiator.move(True, target.info["name"], [here], [there], [256 << 20]) == -1
     code, text = initiator.last_error()
