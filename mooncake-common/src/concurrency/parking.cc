@@ -5,6 +5,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <climits>
 #include <ctime>
 
@@ -23,19 +24,44 @@ void FutexWait(std::atomic<std::uint32_t>& word, std::uint32_t expected, Instant
           deadline == Instant::max() ? nullptr : &until, nullptr, FUTEX_BITSET_MATCH_ANY);
 }
 
+// Longer than a turn of a few others that poll, shorter than a slice.
+constexpr Duration kLongYield = std::chrono::microseconds(200);
+constexpr Duration kFirstPause = std::chrono::milliseconds(10);
+constexpr Duration kLongestPause = std::chrono::milliseconds(640);
+
+thread_local Instant spin_again{};
+thread_local Duration next_pause = kFirstPause;
+
 }  // namespace
+
+bool SpinningPays(Instant now) { return now >= spin_again; }
+
+bool YieldCore(Instant now) {
+  sched_yield();
+  const Instant back = SteadyClock::Get().Now();
+  if (back - now < kLongYield) {
+    next_pause = kFirstPause;
+    return true;
+  }
+  spin_again = back + next_pause;
+  next_pause = std::min(2 * next_pause, kLongestPause);
+  return false;
+}
 
 bool SpinWait::Turn() {
   constexpr std::uint32_t kTurnsPerClockRead = 16;
+  const bool endless = budget_ == kEndlessSpin;
   if (turns_ == 0) {
-    end_ = SteadyClock::Get().Now() + budget_;
-  } else if (turns_ % kTurnsPerClockRead == 0) {
-    if (SteadyClock::Get().Now() >= end_) {
+    const Instant now = SteadyClock::Get().Now();
+    if (!endless && !SpinningPays(now)) {
       return false;
     }
-    // Whoever will notify may be queued behind this very thread, on its core. Alone there, this
-    // returns at once.
-    sched_yield();
+    end_ = endless ? Instant::max() : now + budget_;
+  } else if (turns_ % kTurnsPerClockRead == 0) {
+    const Instant now = SteadyClock::Get().Now();
+    if (now >= end_ || (!YieldCore(now) && !endless)) {
+      return false;
+    }
   }
   ++turns_;
   CpuPause();

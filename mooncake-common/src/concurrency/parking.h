@@ -15,6 +15,9 @@ namespace mooncake {
 // As long as it takes to wake a sleeper: spinning longer costs more than sleeping would have.
 inline constexpr Duration kDefaultSpin = std::chrono::microseconds(50);
 
+// Spins whatever it costs: for models and measurements.
+inline constexpr Duration kEndlessSpin = Duration::max();
+
 // Tells the core that this is a loop that waits.
 inline void CpuPause() {
 #if defined(__x86_64__)
@@ -24,6 +27,15 @@ inline void CpuPause() {
 #endif
 }
 
+// Lets others onto this core for an instant, as whoever spins must now and then: who will notify
+// may be queued behind this very thread. Alone on the core, and beside others that spin, it takes
+// microseconds. But where somebody computes, the scheduler gives that one a whole slice, 3 ms and
+// more, while a sleeper that is woken gets the core at once. So a yield that lasted long (`now` is
+// when it began) returns false, and for a while, longer each time, spinning does not pay this
+// thread: it should sleep instead.
+[[nodiscard]] bool YieldCore(Instant now);
+[[nodiscard]] bool SpinningPays(Instant now);
+
 // Bounds a loop that polls: `while (!done() && spin.Turn()) {}`.
 //
 // Thread-safety: none; one loop has it.
@@ -32,7 +44,8 @@ class SpinWait {
   explicit SpinWait(Duration budget = kDefaultSpin) : budget_(budget) {}
 
   // Pauses for an instant and now and then lets others onto this core. False once the budget since
-  // the first turn, or since Restart(), is used up; the clock is read every few turns only.
+  // the first turn, or since Restart(), is used up, or spinning does not pay; the clock is read
+  // every few turns only.
   [[nodiscard]] bool Turn();
   // Something moved: begin again.
   void Restart() { turns_ = 0; }

@@ -1,12 +1,15 @@
 #include "mooncake-common/src/concurrency/parking.h"
 
 #include <gtest/gtest.h>
+#include <sched.h>
 
 #include <array>
 #include <atomic>
 #include <chrono>
 #include <memory>
+#include <optional>
 #include <thread>
+#include <utility>
 
 #include "mooncake-common/src/base/clock.h"
 #include "mooncake-common/src/concurrency/thread.h"
@@ -26,7 +29,54 @@ TEST(SpinWait, EndsByItselfAndBeginsAgainAfterRestart) {
     ASSERT_LT(++turns, 1'000'000);
   }
   spin.Restart();
-  EXPECT_TRUE(spin.Turn());
+  EXPECT_TRUE(spin.Turn() || !SpinningPays(SteadyClock::Get().Now()));
+}
+
+// Runs `work` on a thread that may use the first processor this process may use, and no other.
+template <typename Work>
+Thread OnOneProcessor(Work work) {
+  auto thread = Thread::Start("pinned", [work = std::move(work)] {
+    cpu_set_t allowed;
+    CPU_ZERO(&allowed);
+    ASSERT_EQ(sched_getaffinity(0, sizeof(allowed), &allowed), 0);
+    int first = 0;
+    while (!CPU_ISSET(first, &allowed)) {
+      ++first;
+    }
+    CPU_ZERO(&allowed);
+    CPU_SET(first, &allowed);
+    ASSERT_EQ(sched_setaffinity(0, sizeof(allowed), &allowed), 0);
+    work();
+  });
+  EXPECT_TRUE(thread.has_value());
+  return std::move(*thread);
+}
+
+TEST(YieldCore, OfAThreadBesideOneThatComputesSaysThatSpinningDoesNotPay) {
+  std::atomic<bool> stop = false;
+  auto computes = OnOneProcessor([&] {
+    while (!stop.load(std::memory_order_relaxed)) {
+    }
+  });
+  std::optional<Instant> gave_up;
+  auto spins = OnOneProcessor([&] {
+    const auto now = [] { return SteadyClock::Get().Now(); };
+    const Instant hang = HangDeadline();
+    while (now() < hang) {
+      const Instant before = now();
+      if (!YieldCore(before)) {
+        gave_up = before;
+        EXPECT_FALSE(SpinningPays(before));
+        SpinWait spin;
+        EXPECT_FALSE(spin.Turn() && !SpinningPays(now()));
+        return;
+      }
+    }
+  });
+  spins.Join();
+  stop = true;
+  computes.Join();
+  EXPECT_TRUE(gave_up.has_value());
 }
 
 TEST(Event, WaitReturnsAtOnceWhenSetAndAtTheDeadlineWhenNot) {

@@ -93,9 +93,9 @@ class LaneCore {
   // then does; whatever is pending afterwards is left to visitors or the reactor.
   void TryDrive();
 
-  // By a thread that waits: drives until `done` says true, the lane is closed, or `spin` has passed
-  // without progress. Returns done(). `done` must not block and is asked often; it must become true
-  // by the driver's doing, not by a signal that the driver would not give.
+  // By a thread that waits: drives until `done` says true, the lane is closed, or the `spin` of a
+  // SpinWait has passed without progress. Returns done(). `done` must not block and is asked often;
+  // it must become true by the driver's doing, not by a signal that the driver would not give.
   bool DriveUntil(LaneCondition done, Duration spin);
 
   // By a thread that watches several lanes: drives once unless somebody is at it; true if anything

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "mooncake-common/src/base/random.h"
+#include "mooncake-common/src/concurrency/parking.h"
 #include "mooncake-common/src/net/lane_core.h"
 
 #if defined(__has_feature)
@@ -268,8 +269,6 @@ class ModelPort final : public LaneCore::Port {
   int arms_ = 0;
 };
 
-constexpr Duration kForEver = std::chrono::hours(1);  // In a model, turns count and not time.
-
 // One history: callers of every kind post and wait for what they posted.
 void RunHistory(std::uint64_t seed) {
   SCOPED_TRACE(testing::Message() << "seed=" << seed);
@@ -297,7 +296,7 @@ void RunHistory(std::uint64_t seed) {
             break;
           case 2:
             EXPECT_TRUE(
-                lane.DriveUntil([&] { return scheduler.Yield(), operation.done; }, kForEver));
+                lane.DriveUntil([&] { return scheduler.Yield(), operation.done; }, kEndlessSpin));
             break;
           default:
             for (std::uint64_t turn = rng.Uniform(4) + 1; turn > 0; --turn) {
@@ -375,7 +374,7 @@ TEST(LaneModel, NeverArmsWhileCallersWaitForTheirOwnAnswers) {
     for (int call = 0; call < 100; ++call) {
       Operation operation;
       port.Post(&operation);
-      EXPECT_TRUE(lane.DriveUntil([&] { return scheduler.Yield(), operation.done; }, kForEver));
+      EXPECT_TRUE(lane.DriveUntil([&] { return scheduler.Yield(), operation.done; }, kEndlessSpin));
     }
   });
   scheduler.Add(

@@ -217,7 +217,7 @@ TEST_F(LaneTest, LeavesTheReactorAsleepWhileItsCallersWaitThemselves) {
   for (int i = 0; i < 300; ++i) {
     Call call;
     driver_.Post(&call);
-    ASSERT_TRUE(lane_->DriveUntil([&] { return call.ended.IsSet(); }, kHangLimit));
+    ASSERT_TRUE(lane_->DriveUntil([&] { return call.ended.IsSet(); }, kEndlessSpin));
   }
   EXPECT_EQ(lane_->reactor_wakeups(), 0U);
 }
@@ -258,7 +258,7 @@ TEST_F(LaneTest, FailsWhatIsPendingWhenItIsClosed) {
           }
           return waiting.ended.IsSet();
         },
-        kHangLimit);
+        kEndlessSpin);
   });
   inside.get_future().wait();
   lane_->Close({ErrorCode::kCancelled, "enough"});

@@ -1,7 +1,6 @@
 #include "mooncake-common/src/net/reactor.h"
 
 #include <fmt/core.h>
-#include <sched.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
@@ -20,6 +19,7 @@
 
 #include "mooncake-common/src/concurrency/cond_var.h"
 #include "mooncake-common/src/concurrency/mutex.h"
+#include "mooncake-common/src/concurrency/parking.h"
 #include "mooncake-common/src/concurrency/slab.h"
 #include "mooncake-common/src/concurrency/thread.h"
 #include "mooncake-common/src/net/socket.h"
@@ -227,9 +227,12 @@ class Reactor::Impl {
     }
   }
 
+  // For how long to poll after something happened.
+  Instant AwakeUntil(Instant now) const { return SpinningPays(now) ? now + options_.spin : now; }
+
   void Run() {
     running_thread_.store(std::this_thread::get_id(), std::memory_order_relaxed);
-    Instant awake_until = Now() + options_.spin;
+    Instant awake_until = AwakeUntil(Now());
     for (;;) {
       bool active = false;
       if (work_.exchange(false, std::memory_order_seq_cst)) {
@@ -245,7 +248,7 @@ class Reactor::Impl {
         now = Now();
       }
       if (active) {
-        awake_until = now + options_.spin;
+        awake_until = AwakeUntil(now);
       }
       int timeout_ms = 0;
       if (now >= awake_until) {
@@ -265,10 +268,12 @@ class Reactor::Impl {
       }
       if (count > 0) {
         Dispatch(std::span(events).first(static_cast<std::size_t>(count)));
-        awake_until = Now() + options_.spin;
+        awake_until = AwakeUntil(Now());
       } else if (timeout_ms == 0) {
         // Whoever is to send what we poll for may need this processor.
-        sched_yield();
+        if (!YieldCore(now)) {
+          awake_until = now;
+        }
       }
     }
   }

@@ -10,6 +10,8 @@
 #include <thread>
 #include <utility>
 
+#include "mooncake-common/src/concurrency/parking.h"
+
 namespace mooncake::transfer {
 
 namespace {
@@ -374,6 +376,7 @@ Result<void> Batch::WaitUntilSettled(BatchId id, Duration timeout) {
   std::optional<Instant> idle_since;
   std::uint32_t busy_polls = 0;
   std::uint32_t idle_polls = 0;
+  bool spinning_pays = true;
   while (open_tasks_ != 0) {
     const std::uint64_t before = ends_;
     const bool moved = DriveOnce() || ends_ != before;
@@ -401,15 +404,18 @@ Result<void> Batch::WaitUntilSettled(BatchId id, Duration timeout) {
     if (moved || open_tasks_ == 0) {
       continue;
     }
-    idle_since = idle_since ? idle_since : now;
-    if (now - *idle_since >= context_.spin) {
+    if (!idle_since) {
+      idle_since = now;
+      spinning_pays = SpinningPays(SteadyClock::Get().Now());
+    }
+    if (now - *idle_since >= context_.spin || !spinning_pays) {
       Sleep(now, deadline);
       MC_TRY(CheckId(id));
     } else if (++idle_polls % kIdlePollsPerYield == 0) {
       // The peer that is to answer, or our reactor, may be queued behind this very thread, on its
-      // core. Alone there, this returns at once.
+      // core.
       mutex_.unlock();
-      std::this_thread::yield();
+      spinning_pays = YieldCore(SteadyClock::Get().Now());
       mutex_.lock();
       MC_TRY(CheckId(id));
     }
