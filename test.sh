@@ -17,6 +17,7 @@ cmake --build --preset release
 step "Python package and environments"
 mooncake_install
 mooncake_venv build/published python/tests/interop/requirements.txt
+mooncake_venv build/neighbours python/tests/neighbours.txt --no-deps
 
 step "C++ tests"
 ctest --preset release

@@ -11,12 +11,13 @@ mooncake_configure() {
   cmake --preset "$1" -DPython_EXECUTABLE="$PWD/.venv/bin/python" --log-level=WARNING >/dev/null
 }
 
-# mooncake_venv FOLDER REQUIREMENTS: a virtual environment with what the file lists; made again only when the list has changed.
+# mooncake_venv FOLDER REQUIREMENTS [OPTION OF PIP]...: a virtual environment with what the file lists; made again only when the
+# list has changed.
 mooncake_venv() {
   local folder=$1 requirements=$2
   if ! cmp -s "$requirements" "$folder/requirements.stamp"; then
     /usr/bin/python3 -m venv "$folder"
-    "$folder/bin/python" -m pip install -q --disable-pip-version-check -r "$requirements"
+    "$folder/bin/python" -m pip install -q --disable-pip-version-check "${@:3}" -r "$requirements"
     cp "$requirements" "$folder/requirements.stamp"
   fi
 }

@@ -3,14 +3,15 @@
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 from waiting import HANG_LIMIT_S
 
 
-def run_python(code: str, **environment: str) -> str:
+def run_python(code: str, python: Path = Path(sys.executable), **environment: str) -> str:
     """What ``code`` printed; AssertionError with its error stream unless it ended with 0, TimeoutExpired if it hung."""
     done = subprocess.run(
-        [sys.executable, "-c", code],
+        [python, "-c", code],
         env=os.environ | environment,
         capture_output=True,
         text=True,

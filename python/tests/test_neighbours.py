@@ -3,11 +3,13 @@
 import itertools
 import socket
 import sys
+from collections.abc import Iterable
 from contextlib import ExitStack, suppress
 from pathlib import Path
 
 import pytest
 
+import mooncake
 from fresh_python import run_python
 from remote import Remote
 from waiting import wait_until
@@ -74,18 +76,39 @@ def test_clients_find_the_ports_that_others_leave_them(start_master, tmp_path):
         check_all(master, start_together(master, tmp_path, stack, **ports))
 
 
-@pytest.mark.parametrize("order", list(itertools.permutations(["mooncake.engine", "mooncake.store", "numpy"])))
-def test_modules_are_imported_in_any_order(master, order):
-    run_python(f"""
+MODULES = ["mooncake.engine", "grpc", "mooncake.store", "nixl_cu12", "numpy"]
+#: Each module is the first of one of these, and of any two each is once before the other.
+ROTATIONS = [MODULES[i:] + MODULES[:i] for i in range(len(MODULES))]
+#: Has the other packages; ours is lent to it.
+NEIGHBOURS = TESTS.parents[1] / "build" / "neighbours" / "bin" / "python"
+
+
+@pytest.mark.parametrize(
+    "orders",
+    [*([order] for order in ROTATIONS), pytest.param(itertools.permutations(MODULES), marks=pytest.mark.long_form)],
+    ids=[*(f"{order[0]}-first" for order in ROTATIONS), "all"],
+)
+def test_modules_are_imported_in_any_order_and_work_beside_others(master, tmp_path, orders):
+    assert NEIGHBOURS.exists(), f"{NEIGHBOURS} is missing; ./test.sh makes it"
+    (tmp_path / "mooncake").symlink_to(Path(mooncake.__file__).parent)
+    for order in orders:
+        run_python(all_at_work(order, master.address), NEIGHBOURS, PYTHONPATH=str(tmp_path))
+
+
+def all_at_work(order: Iterable[str], master_address: str) -> str:
+    """A program that imports in this order, and in which eight stores work while grpc and nixl do, too."""
+    return f"""
 import {", ".join(order)}
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from mooncake.store import MooncakeDistributedStore
 from mooncake.engine import TransferEngine
+from nixl_cu12._api import nixl_agent, nixl_agent_config
 def work(number):
     engine = TransferEngine()
     assert engine.initialize("127.0.0.1", "P2PHANDSHAKE", "tcp", "") == 0
     store = MooncakeDistributedStore()
-    assert store.setup("127.0.0.1", "P2PHANDSHAKE", {SEGMENT}, 4 << 20, "tcp", "", "{master.address}") == 0
+    assert store.setup("127.0.0.1", "P2PHANDSHAKE", {SEGMENT}, 4 << 20, "tcp", "", "{master_address}") == 0
     start.wait()
     for i in range(100):
         assert store.put(f"{{number}}/{{i}}", bytes([i]) * 1000) == 0
@@ -94,9 +117,15 @@ def work(number):
     assert store.close() == 0
     done.append(number)
 done = []
+server = grpc.server(ThreadPoolExecutor(1))
+port = server.add_insecure_port("127.0.0.1:0")
+server.start()
+grpc.channel_ready_future(grpc.insecure_channel(f"127.0.0.1:{{port}}")).result()
+agent = nixl_agent("neighbour", nixl_agent_config(backends=["UCX"]))
 start, all_read = threading.Barrier(8), threading.Barrier(8)
 threads = [threading.Thread(target=work, args=(number,)) for number in range(8)]
 for thread in threads: thread.start()
 for thread in threads: thread.join()
+server.stop(None).wait()
 assert sorted(done) == list(range(8)), done
-""")
+"""
