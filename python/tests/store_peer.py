@@ -1,9 +1,12 @@
 """A store client in a process of its own; see remote.py. Values are checked here, not sent."""
 
+import collections
 import ctypes
+import itertools
 import mmap
 import os
 import random
+import re
 import sys
 import threading
 
@@ -54,20 +57,21 @@ class Peer:
                 wrong.append(key)
         return missing, wrong
 
-    def put_contended(self, keys, sizes, writer, threads):
-        """Each thread puts each key with bytes of its own; how often that wrote, found the key there, or failed."""
+    def put_contended(self, keys, sizes, writer, threads, batch):
+        """Each thread puts each key with bytes of its own; how often that wrote, found the key there, or failed.
+
+        By one batch_put_from a thread if ``batch``, else by a put a key.
+        """
         outcomes = {"wrote": 0, "existed": 0, "failed": 0}
         lock = threading.Lock()
 
         def work(thread):
             order = list(zip(keys, sizes, strict=True))
             random.Random(f"{writer}/{thread}").shuffle(order)
-            for key, size in order:
-                code = self.store.put(key, signed(f"{writer}/{thread}", size))
-                error, text = self.store.last_error()
-                existed = code == 0 and error == -705 and f'"{key}"' in text
-                with lock:
-                    outcomes["failed" if code else "existed" if existed else "wrote"] += 1
+            told = (self._put_in_one_batch if batch else self._put_one_by_one)(order, f"{writer}/{thread}")
+            with lock:
+                for outcome, count in told.items():
+                    outcomes[outcome] += count
 
         threads = [threading.Thread(target=work, args=(thread,)) for thread in range(threads)]
         for thread in threads:
@@ -75,6 +79,30 @@ class Peer:
         for thread in threads:
             thread.join()
         return outcomes
+
+    def _put_one_by_one(self, order, writer):
+        outcomes = collections.Counter()
+        for key, size in order:
+            code = self.store.put(key, signed(writer, size))
+            error, text = self.store.last_error()
+            existed = code == 0 and error == -705 and f'"{key}"' in text
+            outcomes["failed" if code else "existed" if existed else "wrote"] += 1
+        return outcomes
+
+    def _put_in_one_batch(self, order, writer):
+        keys, sizes = (list(column) for column in zip(*order, strict=True))
+        memory = mmap.mmap(-1, sum(sizes))
+        for size in sizes:
+            memory.write(signed(writer, size))
+        address = ctypes.addressof(ctypes.c_char.from_buffer(memory))
+        assert self.store.register_buffer(address, len(memory)) == 0
+        places = itertools.accumulate(sizes[:-1], initial=address)
+        failed = sum(code != 0 for code in self.store.batch_put_from(keys, list(places), sizes))
+        error, text = self.store.last_error()
+        more = re.search(r"and (\d+) more keys existed", text)
+        existed = (1 + int(more[1] if more else 0)) if error == -705 else 0
+        assert self.store.unregister_buffer(address) == 0
+        return {"failed": failed, "existed": existed, "wrote": len(keys) - failed - existed}
 
     def not_one_writers(self, keys, sizes):
         """The keys whose value is not, whole, what one writer of put_contended() wrote."""

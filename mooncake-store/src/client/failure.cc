@@ -84,24 +84,33 @@ std::string FailureText(StoreCode code, std::string_view verb, std::string_view 
 
 void FailureLog::Clear() {
   kept_.clear();
-  count_ = 0;
+  told_ = 0;
+  failed_ = 0;
+  existed_ = 0;
 }
 
 void FailureLog::Add(std::uint32_t item, StoreCode code, std::string text) {
-  ++count_;
-  if (Keeps()) {
+  const bool keeps = Keeps(code);
+  if (code == StoreCode::kObjectAlreadyExists) {
+    ++existed_;
+  } else if (failed_++ == 0) {
+    told_ = kept_.size();
+  }
+  if (keeps) {
     kept_.push_back(Failure{.item = item, .code = code, .text = std::move(text)});
   }
 }
 
-StoreCode FailureLog::code() const { return kept_.empty() ? StoreCode::kOk : kept_.front().code; }
+StoreCode FailureLog::code() const { return kept_.empty() ? StoreCode::kOk : kept_[told_].code; }
 
 std::string FailureLog::Summary() const {
   if (kept_.empty()) {
     return "";
   }
-  return count_ == 1 ? kept_.front().text
-                     : fmt::format("{} (and {} more keys failed)", kept_.front().text, count_ - 1);
+  const std::uint64_t alike = failed_ > 0 ? failed_ : existed_;
+  return alike == 1 ? kept_[told_].text
+                    : fmt::format("{} (and {} more keys {})", kept_[told_].text, alike - 1,
+                                  failed_ > 0 ? "failed" : "existed");
 }
 
 }  // namespace mooncake::store

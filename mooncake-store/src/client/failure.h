@@ -36,27 +36,33 @@ struct Failure {
   std::string text;
 };
 
-// The failures of one call, for last_error(). Keeps the first kKept with their texts and counts the
+// The failures of one call, for last_error(), and the keys that a put met (kObjectAlreadyExists),
+// which are told only when nothing failed. Keeps the first kKept with their texts and counts the
 // rest, so that a batch of a million failures costs no more than one of a hundred.
 class FailureLog {
  public:
   static constexpr std::size_t kKept = 100;
 
   void Clear();
-  // Whether the next Add() would keep its text; lets callers skip formatting.
-  [[nodiscard]] bool Keeps() const { return kept_.size() < kKept; }
+  // Whether the next Add() of `code` would keep its text; lets callers skip formatting.
+  [[nodiscard]] bool Keeps(StoreCode code) const {
+    return kept_.size() < kKept || (failed_ == 0 && code != StoreCode::kObjectAlreadyExists);
+  }
   void Add(std::uint32_t item, StoreCode code, std::string text);
 
   [[nodiscard]] const std::vector<Failure>& kept() const { return kept_; }
-  [[nodiscard]] std::uint64_t count() const { return count_; }
-  // Code and text for last_error(): the first failure, and how many more there were. A code of kOk
-  // and an empty text when nothing failed.
+  [[nodiscard]] std::uint64_t count() const { return failed_ + existed_; }
+  // Code and text for last_error(): the first failure, and how many more there were; without any,
+  // the same of the keys that existed. A code of kOk and an empty text when there is nothing to
+  // tell.
   [[nodiscard]] StoreCode code() const;
   [[nodiscard]] std::string Summary() const;
 
  private:
   std::vector<Failure> kept_;
-  std::uint64_t count_ = 0;
+  std::size_t told_ = 0;  // The one of kept_ that code() and Summary() are about.
+  std::uint64_t failed_ = 0;
+  std::uint64_t existed_ = 0;
 };
 
 }  // namespace mooncake::store

@@ -484,8 +484,9 @@ void GetOperation::Settle(Window& window, std::uint32_t item, StoreCode code,
     std::fill_n(wanted.fragment_results, wanted.fragments.size(),
                 static_cast<std::int64_t>(ToInt(code)));
   }
-  failures_.Add(item, code,
-                failures_.Keeps() ? FailureText(code, "get", wanted.key, cause) : std::string());
+  failures_.Add(
+      item, code,
+      failures_.Keeps(code) ? FailureText(code, "get", wanted.key, cause) : std::string());
   SetPhase(window, states_[item], Phase::kSettled);
   states_[item].location = nullptr;
 }

@@ -67,7 +67,7 @@ void ExistOperation::FailWindow(StoreCode code, std::string_view cause) {
     results_[item] = ToInt(code);
     failures_.Add(
         item, code,
-        failures_.Keeps() ? FailureText(code, "is_exist", keys_[item], cause) : std::string());
+        failures_.Keeps(code) ? FailureText(code, "is_exist", keys_[item], cause) : std::string());
   }
 }
 
@@ -129,7 +129,7 @@ void RemoveOperation::Settle(std::uint32_t item, StoreCode code, std::string_vie
   if (code != StoreCode::kOk) {
     failures_.Add(
         item, code,
-        failures_.Keeps() ? FailureText(code, "remove", keys_[item], cause) : std::string());
+        failures_.Keeps(code) ? FailureText(code, "remove", keys_[item], cause) : std::string());
   }
 }
 

@@ -122,5 +122,28 @@ TEST(FailureLog, KeepsAHundredTextsAndCountsTheRest) {
   EXPECT_EQ(log.Summary(), "");
 }
 
+TEST(FailureLog, TellsOfAFailureBeforeKeysThatExisted) {
+  FailureLog log;
+  const auto add = [&](StoreCode code) {
+    const auto item = static_cast<std::uint32_t>(log.count());
+    const std::string key = fmt::format("k{}", item);
+    log.Add(item, code, log.Keeps(code) ? FailureText(code, "put", key, "") : std::string());
+  };
+  for (int i = 0; i < 1000; ++i) {
+    add(StoreCode::kObjectAlreadyExists);
+  }
+  EXPECT_EQ(log.code(), StoreCode::kObjectAlreadyExists);
+  EXPECT_THAT(log.Summary(), testing::AllOf(testing::HasSubstr("\"k0\""),
+                                            testing::HasSubstr("(and 999 more keys existed)")));
+  add(StoreCode::kNoAvailableHandle);
+  EXPECT_EQ(log.code(), StoreCode::kNoAvailableHandle);
+  EXPECT_THAT(log.Summary(), testing::AllOf(testing::HasSubstr("\"k1000\""),
+                                            testing::Not(testing::HasSubstr("more keys"))));
+  add(StoreCode::kTransferFail);
+  EXPECT_EQ(log.code(), StoreCode::kNoAvailableHandle);
+  EXPECT_THAT(log.Summary(), testing::HasSubstr("(and 1 more keys failed)"));
+  EXPECT_EQ(log.count(), 1002U);
+}
+
 }  // namespace
 }  // namespace mooncake::store

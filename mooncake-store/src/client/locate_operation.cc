@@ -46,7 +46,7 @@ void LocateOperation::Take() {
     results_[answer.item] = {.code = answer.code, .location = answer.location};
     if (answer.code != StoreCode::kOk) {
       failures_.Add(answer.item, answer.code,
-                    failures_.Keeps()
+                    failures_.Keeps(answer.code)
                         ? FailureText(answer.code, "locate", keys_[answer.item], lookup_.cause())
                         : std::string());
     }

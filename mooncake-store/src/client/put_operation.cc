@@ -502,7 +502,7 @@ void PutOperation::Settle(Window& window, std::uint32_t item, StoreCode code,
   results_[item] = existed ? StoreCode::kOk : code;
   if (code != StoreCode::kOk) {
     failures_.Add(item, code,
-                  failures_.Keeps()
+                  failures_.Keeps(code)
                       ? FailureText(code, upsert_ ? "upsert" : "put", items_[item].key, cause)
                       : std::string());
   }
