@@ -79,12 +79,6 @@ def test_a_full_store_makes_room_and_refuses_only_what_is_pinned(start_master, s
     assert store.check_many([key for key in pinned if key not in refused], 1 << 20) == [[], []]
 
 
-def test_a_value_larger_than_the_local_buffer_is_moved_piece_by_piece(start_master, start_store):
-    store = start_store(start_master().address, local=4 << 20)
-    assert store.put_many(["large"], 16 << 20) == {}
-    assert store.check_many(["large"], 16 << 20) == [[], []]
-
-
 def test_an_absent_master_is_an_error_in_words(start_store):
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))  # Nobody listens there, and nobody else can.

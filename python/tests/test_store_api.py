@@ -384,6 +384,49 @@ def test_a_requester_without_memory_uses_what_others_lend(master, start_local):
     assert requester.get("k") == value
 
 
+def test_values_larger_than_the_local_buffer_are_moved_piece_by_piece(master, start_local):
+    store = start_local(master.address, segment=256 << 20, local=4 << 20)
+    value = os.urandom(16 << 20)
+    third = len(value) // 3
+    assert store.put("put", value) == 0
+    assert store.put_parts("parts", value[:third], bytearray(value[third:-1]), memoryview(value)[-1:]) == 0
+    assert store.put_batch(["batch/0", "batch/1"], [value, value]) == 0
+    assert store.upsert("put", value) == 0
+    memory = Memory(len(value))
+    assert store.register_buffer(memory.address, memory.size) == 0
+    keys = ["put", "parts", "batch/0", "batch/1"]
+    for key in keys:
+        assert store.get(key) == value
+        assert bytes(store.get_buffer(key)) == value
+        memory.bytes[:] = bytes(memory.size)
+        assert store.get_into(key, memory.address, memory.size) == memory.size
+        assert memory.bytes[:] == value
+    assert store.get_batch(keys) == [value] * 4
+
+
+@pytest.mark.parametrize("size", [4096, 64 << 10, (1 << 20) + 1, (16 << 20) - 1])
+def test_a_segment_may_be_smaller_than_16_mib(master, start_local, size):
+    """Ours: from a page on, with any byte count."""
+    store = start_local(master.address, segment=size)
+    value = os.urandom(size * 3 // 4)
+    assert store.put("k", value) == 0
+    assert store.get("k") == value
+    assert store.put("too large", bytes(size + 4096)) == -200
+
+
+def test_a_batch_of_4096_keys_is_written_and_read_without_a_copy(store, buffer):
+    """Ours: the published package fails all but 192 of them, and the segment for a while."""
+    size = 1000
+    keys = [f"k{i}" for i in range(4096)]
+    places = [buffer.address + i * size for i in range(len(keys))]
+    data = os.urandom(len(keys) * size)
+    buffer.bytes[: len(data)] = data
+    assert store.batch_put_from(keys, places, [size] * len(keys)) == [0] * len(keys)
+    buffer.bytes[: len(data)] = bytes(len(data))
+    assert store.batch_get_into(keys, places, [size] * len(keys)) == [size] * len(keys)
+    assert buffer.bytes[: len(data)] == data
+
+
 def test_without_a_local_buffer_copying_calls_fail_and_leave_nothing(master, start_local):
     store = start_local(master.address, local=0)
     assert store.put("k", b"x") != 0
