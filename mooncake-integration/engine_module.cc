@@ -4,7 +4,6 @@
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
 
-#include <cstring>
 #include <memory>
 #include <string>
 #include <utility>
@@ -13,11 +12,11 @@
 
 #include "mooncake-common/src/base/env.h"
 #include "mooncake-common/src/base/log.h"
-#include "mooncake-common/src/base/mapped_memory.h"
 #include "mooncake-common/src/base/result.h"
 #include "mooncake-common/src/concurrency/per_process.h"
 #include "mooncake-integration/engine_holder.h"
 #include "mooncake-integration/live_objects.h"
+#include "mooncake-integration/py_memory.h"
 #include "mooncake-integration/py_sequence.h"
 #include "mooncake-integration/unlocked.h"
 #include "mooncake-transfer-engine/include/mooncake/transfer/engine.h"
@@ -444,24 +443,14 @@ void DefineMemory(py::class_<PyEngine, std::shared_ptr<PyEngine>>& type) {
   type.def(
       "write_bytes_to_buffer",
       [](PyEngine&, std::uint64_t address, const py::bytes& data, std::uint64_t length) {
-        char* bytes = nullptr;
-        Py_ssize_t size = 0;
-        if (PyBytes_AsStringAndSize(data.ptr(), &bytes, &size) != 0) {
-          throw py::error_already_set();
+        if (length > py::len(data)) {
+          return Remember(
+              -1, Error{ErrorCode::kInvalidArgument,
+                        "write_bytes_to_buffer: " + std::to_string(length) + " bytes asked for, " +
+                            std::to_string(py::len(data)) + " given"});
         }
-        if (length > static_cast<std::uint64_t>(size)) {
-          return Remember(-1, Error{ErrorCode::kInvalidArgument,
-                                    "write_bytes_to_buffer: " + std::to_string(length) +
-                                        " bytes asked for, " + std::to_string(size) + " given"});
-        }
-        if (length > 0) {
-          if (auto mapped = CheckMapped(ToPointer(address), length, MemoryAccess::kWrite);
-              !mapped) {
-            return Remember(-1, std::move(mapped).error());
-          }
-          std::memcpy(ToPointer(address), bytes, length);
-        }
-        return 0;
+        auto copied = CopyToMemory(data, address, length);
+        return copied ? 0 : Remember(-1, std::move(copied).error());
       },
       py::arg("dest_addr"), py::arg("data"), py::arg("length"),
       "Copies `length` bytes of `data` to an address; 0, or -1 where nothing is mapped for "
@@ -469,13 +458,11 @@ void DefineMemory(py::class_<PyEngine, std::shared_ptr<PyEngine>>& type) {
   type.def(
       "read_bytes_from_buffer",
       [](PyEngine&, std::uint64_t address, std::uint64_t length) {
-        if (length > 0) {
-          if (const auto mapped = CheckMapped(ToPointer(address), length, MemoryAccess::kRead);
-              !mapped) {
-            throw py::value_error(mapped.error().message);
-          }
+        auto copy = CopyOfMemory(address, length);
+        if (!copy) {
+          throw py::value_error(copy.error().message);
         }
-        return py::bytes(reinterpret_cast<const char*>(ToPointer(address)), length);
+        return *std::move(copy);
       },
       py::arg("addr"), py::arg("length"),
       "The `length` bytes at an address of this process; ValueError where nothing is mapped.");

@@ -1,10 +1,8 @@
 """What tests of the Python package share."""
 
-import select
 import signal
 import subprocess
 import sys
-import threading
 import urllib.error
 import urllib.request
 from pathlib import Path
@@ -12,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks.trace_replay.cluster import METADATA_PORT, METRICS_PORT, RPC_PORT, own_loopback_host
+from bystander import Bystander
 from mooncake.store import MooncakeDistributedStore
 from remote import Remote
 from waiting import HANG_LIMIT_S, wait_until
@@ -174,24 +173,10 @@ def store(master, start_local) -> MooncakeDistributedStore:
 
 
 @pytest.fixture
-def ticks():
-    """How often another Python thread could run; threads are not taken off the interpreter against their will."""
-    counted = [0]
-    end = threading.Event()
-
-    def tick() -> None:
-        while not end.is_set():
-            counted[0] += 1
-            select.select([], [], [], 0)  # Lets go of the interpreter, and takes it back.
-
-    thread = threading.Thread(target=tick)
-    thread.start()
-    interval = sys.getswitchinterval()
-    sys.setswitchinterval(1000)
-    yield counted
-    sys.setswitchinterval(interval)
-    end.set()
-    thread.join()
+def bystander():
+    """Another Python thread; see bystander.py."""
+    with Bystander() as thread:
+        yield thread
 
 
 @pytest.fixture

@@ -218,6 +218,27 @@ def test_four_threads_share_an_engine(pair):
     assert remote.bytes[:] == data
 
 
+def test_no_call_that_takes_time_holds_the_interpreter(start_engine, bystander):
+    size, count = 64 << 20, 8192
+    initiator, _ = start_engine()
+    target, name = start_engine()
+    here, there = initiator.allocate_managed_buffer(size), target.allocate_managed_buffer(size)
+    length = size // count
+    sources, sinks = ([begin + i * length for i in range(count)] for begin in (here, there))
+    many = (name, sources, sinks, [length] * count)
+    data = bytes(size)
+    calls = {
+        "initialize and drop": lambda: TransferEngine().initialize("127.0.0.1", "P2PHANDSHAKE", "tcp", ""),
+        "transfer_sync_write": lambda: initiator.transfer_sync_write(name, here, there, size),
+        "batch_transfer_sync_read": lambda: initiator.batch_transfer_sync_read(*many),
+        "wait": lambda: initiator.get_batch_transfer_status([initiator.batch_transfer_async_write(*many)]),
+        "write_bytes_to_buffer": lambda: initiator.write_bytes_to_buffer(here, data, size),
+        "read_bytes_from_buffer": lambda: initiator.read_bytes_from_buffer(here, size),
+    }
+    for call_name, call in calls.items():
+        wait_until(lambda call=call: bystander.waits_little(call), f"other threads run during most of {call_name}")
+
+
 def test_the_module_tells_what_it_supports():
     for name in ("EFA", "HIP", "MNNVL", "MUSA", "INTRA_NVLINK", "CUDA"):
         assert getattr(mooncake.engine, f"SUPPORT_{name}") in (True, False)
