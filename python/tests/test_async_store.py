@@ -6,6 +6,7 @@ import signal
 import pytest
 
 from mooncake.async_store import MooncakeDistributedStoreAsync
+from waiting import stop
 
 
 @pytest.fixture
@@ -47,7 +48,7 @@ def test_the_calls_run_beside_the_event_loop(store):
 
 def test_a_call_that_waits_lets_the_event_loop_go_on(master, store):
     async def use():
-        master.process.send_signal(signal.SIGSTOP)
+        stop(master.process)
         try:
             waiting = asyncio.ensure_future(store.async_is_exist("a"))
             for _ in range(1000):

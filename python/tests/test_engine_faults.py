@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from waiting import HANG_LIMIT_S, wait_until
+from waiting import HANG_LIMIT_S, stop, wait_until
 
 
 @pytest.mark.parametrize("forced_tcp", ["0", "1"])
@@ -148,17 +148,6 @@ def test_a_target_restarted_under_its_name_is_found_with_its_new_addresses(start
     assert footprints[-1]["resident_bytes"] <= footprints[1]["resident_bytes"] + (4 << 20)
 
 
-def stop(peer):
-    """SIGSTOP; returns once each of its threads stands still."""
-    peer.process.send_signal(signal.SIGSTOP)
-    threads = Path(f"/proc/{peer.process.pid}/task")
-
-    def all_stopped():
-        return {stat.read_text().rpartition(")")[2].split()[0] for stat in threads.glob("*/stat")} == {"T"}
-
-    wait_until(all_stopped, "all of its threads are stopped")
-
-
 def checksum_from_outside(peer, length):
     """As ``peer.checksum(0, length)``, which it need not answer for."""
     with Path(f"/proc/{peer.process.pid}/mem").open("rb", buffering=0) as memory:
@@ -194,7 +183,7 @@ def test_a_target_that_stands_still_for_a_while_fails_nothing(start_engine_proce
         wanted, begin = initiator.fill(0, length, next(seeds)), initiator.checksum(0, 1 << 20)
         batch = initiator.submit_write(target.info["name"], target.info["address"], length)
         wait_until(lambda: checksum_from_outside(target, 1 << 20) == begin, "the first bytes arrive")
-        stop(target)
+        stop(target.process)
         unfinished = checksum_from_outside(target, length) != wanted
         if unfinished:
             threading.Event().wait(stop_s)
@@ -213,7 +202,7 @@ def test_a_target_that_stands_still_for_good_fails_the_transfer_in_words(start_e
     initiator = start_engine_process(MC_FORCE_TCP="1", MC_TRANSFER_TIMEOUT="5")
     target = start_engine_process(MC_FORCE_TCP="1")
     write_and_check(initiator, target)
-    stop(target)
+    stop(target.process)
     here, there = initiator.info["address"], target.info["address"]
     assert initiator.move(True, target.info["name"], [here], [there], [256 << 20]) == -1
     code, text = initiator.last_error()

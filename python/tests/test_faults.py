@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from fresh_python import run_python
-from waiting import HANG_LIMIT_S, wait_until
+from waiting import HANG_LIMIT_S, stop, wait_until
 
 TESTS = Path(__file__).parent
 SEGMENT = 64 << 20
@@ -115,7 +115,7 @@ def test_rubbish_on_the_master_ports_harms_nobody(master, start_store):
 def test_a_stopped_client_does_not_stall_the_others(start_master, start_store):
     master = start_master("--default_kv_lease_ttl=200", "--client_ttl=10")
     a, b = start_store(master.address), start_store(master.address)
-    a.process.send_signal(signal.SIGSTOP)
+    stop(a.process)
     try:
         wait_until(lambda: len(master.http("/get_all_segments")[1].split()) == 1, "the silent client's segment is gone")
         assert b.put_many(KEYS, 1000) == {}

@@ -10,7 +10,7 @@ import pytest
 
 from fresh_python import run_python
 from mooncake.store import MooncakeDistributedStore
-from waiting import HANG_LIMIT_S
+from waiting import HANG_LIMIT_S, stop
 
 SEGMENT = 64 << 20
 LOCAL = 16 << 20
@@ -37,10 +37,9 @@ s = set_up()
 
 
 @pytest.fixture
-def stopped_master(start_master):
-    """A master; ``pause()`` stops it as SIGSTOP does, until the end of the test."""
+def stoppable_master(start_master):
+    """A master that the test may ``stop()``."""
     master = start_master("--default_kv_lease_ttl=200")
-    master.pause = lambda: master.process.send_signal(signal.SIGSTOP)
     yield master
     master.process.send_signal(signal.SIGCONT)
 
@@ -71,9 +70,9 @@ print("kept")
     )
 
 
-def test_close_ends_the_calls_of_other_threads(stopped_master):
-    store = set_up(stopped_master)
-    stopped_master.pause()
+def test_close_ends_the_calls_of_other_threads(stoppable_master):
+    store = set_up(stoppable_master)
+    stop(stoppable_master.process)
     codes = []
     calling = threading.Barrier(5)
 
@@ -96,9 +95,9 @@ def test_close_ends_the_calls_of_other_threads(stopped_master):
     assert set(codes) <= {-600, -900}
 
 
-def test_dropping_a_store_lets_other_threads_run(stopped_master, bystander):
-    store = set_up(stopped_master)
-    stopped_master.pause()
+def test_dropping_a_store_lets_other_threads_run(stoppable_master, bystander):
+    store = set_up(stoppable_master)
+    stop(stoppable_master.process)
     before = bystander.runs
     del store  # Waits for the master, which does not answer.
     during = bystander.runs - before

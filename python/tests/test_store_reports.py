@@ -15,7 +15,7 @@ import pytest
 from benchmarks.trace_replay.cluster import METADATA_PORT, own_loopback_host
 from mooncake.http_metadata_server import KVBootstrapServer
 from mooncake.store import MooncakeDistributedStore, ReplicateConfig
-from waiting import wait_until
+from waiting import stop, wait_until
 
 SEGMENT = 64 << 20
 
@@ -93,7 +93,7 @@ def test_leases_are_renewed_while_a_read_waits_for_its_owner(start_master, start
     def lookups() -> float:
         return master.metrics().get("master_batch_get_replica_list_requests_total", 0)
 
-    owner.process.send_signal(signal.SIGSTOP)
+    stop(owner.process)
     try:
         before = lookups()
         reader.send("read_batch", keys, size)

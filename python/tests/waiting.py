@@ -1,5 +1,8 @@
 """How tests wait: for a condition, however long that takes, and not for a time."""
 
+import os
+import signal
+import subprocess
 import threading
 import time
 from collections.abc import Callable
@@ -15,3 +18,10 @@ def wait_until(condition: Callable[[], object], what: str) -> None:
     while not condition():
         assert time.monotonic() < deadline, f"still not so after {HANG_LIMIT_S} s: {what}"
         pause.wait(0.01)
+
+
+def stop(process: subprocess.Popen) -> None:
+    """SIGSTOP; returns once each thread of this child stands still, which the signal does not wait for."""
+    process.send_signal(signal.SIGSTOP)
+    options = os.WSTOPPED | os.WNOWAIT | os.WNOHANG
+    wait_until(lambda: os.waitid(os.P_PID, process.pid, options), "all of its threads are stopped")
