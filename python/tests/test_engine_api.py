@@ -219,7 +219,7 @@ def test_four_threads_share_an_engine(pair):
 
 
 def test_no_call_that_takes_time_holds_the_interpreter(start_engine, bystander):
-    size, count = 64 << 20, 8192
+    size, count = 32 << 20, 8192
     initiator, _ = start_engine()
     target, name = start_engine()
     here, there = initiator.allocate_managed_buffer(size), target.allocate_managed_buffer(size)

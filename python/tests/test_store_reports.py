@@ -260,17 +260,9 @@ def calls_that_take_time(store: MooncakeDistributedStore, master_address: str, s
 
 def test_no_call_that_takes_time_holds_the_interpreter(start_master, start_local, bystander):
     address = start_master().address
-    store = start_local(address, segment=256 << 20)
-    for name, call in calls_that_take_time(store, address, 64 << 20, 10_000, SEGMENT).items():
+    store = start_local(address, segment=512 << 20)
+    for name, call in calls_that_take_time(store, address, 32 << 20, 10_000, SEGMENT).items():
         wait_until(lambda call=call: bystander.waits_little(call), f"other threads run during most of {name}")
-
-    def lets_run(call) -> bool:
-        before = bystander.runs
-        call()
-        return bystander.runs > before
-
-    # Over before another thread may be awake: there is no saying for which part of it others could have run.
-    wait_until(lambda: lets_run(store.health_check), "other threads run during health_check")
 
 
 @pytest.mark.long_form
