@@ -18,11 +18,9 @@
 #include <utility>
 #include <vector>
 
-namespace mooncake {
+#include "transfer_metadata.h"
 
-namespace transfer {
-class Engine;
-}
+namespace mooncake {
 
 // NOLINTBEGIN(readability-identifier-naming): users' spelling.
 inline constexpr int ERR_INVALID_ARGUMENT = -1;
@@ -85,7 +83,6 @@ class Status {
 };
 
 using SegmentHandle = std::uint64_t;
-using SegmentID = std::uint64_t;
 using BatchID = std::uint64_t;
 inline constexpr SegmentID LOCAL_SEGMENT_ID = 0;         // NOLINT(readability-identifier-naming)
 inline constexpr BatchID INVALID_BATCH_ID = UINT64_MAX;  // NOLINT(readability-identifier-naming)
@@ -128,15 +125,6 @@ enum class PeerLiveness { Alive = 0, Unreachable = 1 };  // NOLINT(readability-i
 struct AutoDiscoverConfig {
   bool enabled = false;
   std::string protocol;
-};
-
-// Only its notification type is public; getMetadata() gives none.
-class TransferMetadata {
- public:
-  struct NotifyDesc {
-    std::string name;
-    std::string notify_msg;
-  };
 };
 
 // Which NICs serve which memory. Empty: this build drives no NIC by itself.
@@ -266,7 +254,7 @@ class TransferEngine {
   PeerLiveness probePeerAliveByID(SegmentID segment);
 
   Status getNicLoadStats(std::vector<NicLoadStats>& stats) const;  // Empty: no NIC is driven.
-  std::shared_ptr<TransferMetadata> getMetadata() { return nullptr; }
+  std::shared_ptr<TransferMetadata> getMetadata();                 // Null before init().
   std::shared_ptr<Topology> getLocalTopology() { return std::make_shared<Topology>(); }
   std::string getLocalTopologyString() { return Topology().toString(); }
   [[nodiscard]] std::string showLinks(bool json = false) const;

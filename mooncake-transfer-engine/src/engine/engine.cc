@@ -326,6 +326,11 @@ Result<std::shared_ptr<const SegmentDescriptor>> Engine::Descriptor(SegmentId id
   return view->SharedDescriptor();
 }
 
+Result<void> Engine::RemoveDescriptor(std::string_view name) {
+  MC_TRY(impl_->CheckRunning("remove a descriptor"));
+  return impl_->options.directory->Remove(std::string(name));
+}
+
 Result<BatchId> Engine::AllocateBatch(std::size_t capacity) {
   MC_TRY(impl_->CheckRunning("allocate a batch"));
   return impl_->batches.Allocate(capacity);

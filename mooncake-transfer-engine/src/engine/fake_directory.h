@@ -60,6 +60,8 @@ class FakeDirectory final : public SegmentDirectory {
     return {};
   }
 
+  Result<void> Remove(const std::string& name) override { return Withdraw(name); }
+
   Result<void> SendNotify(const std::string& name, const Notification& notify) override {
     const MutexLock lock(mutex_);
     sent_.emplace_back(name, notify);

@@ -2,8 +2,8 @@
 // the engine needs; adapters stand on a backend or on the handshake between peers.
 //
 // Thread-safety: all methods, from any thread at once.
-// Blocking:      Fetch, Publish, Withdraw, SendNotify and Probe wait for the network, with a
-//                deadline of their own. Offer does not block.
+// Blocking:      Fetch, Publish, Withdraw, Remove, SendNotify and Probe wait for the network, with
+//                a deadline of their own. Offer does not block.
 #pragma once
 
 #include <memory>
@@ -29,6 +29,8 @@ class SegmentDirectory {
   // Writes the descriptor where peers look for it; nothing to do where they ask us.
   [[nodiscard]] virtual Result<void> Publish(const SegmentDescriptor& own) = 0;
   [[nodiscard]] virtual Result<void> Withdraw(const std::string& name) = 0;
+  // Deletes what is written there about a segment of somebody else.
+  [[nodiscard]] virtual Result<void> Remove(const std::string& name) = 0;
 
   [[nodiscard]] virtual Result<void> SendNotify(const std::string& name,
                                                 const Notification& notify) = 0;

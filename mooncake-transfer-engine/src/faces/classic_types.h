@@ -1,10 +1,13 @@
 // Between the engine's types and those of the classic interface.
 //
-// Thread-safety: pure functions.
+// Thread-safety: free functions, from any thread.
 #pragma once
 
+#include <limits>
+#include <string>
 #include <utility>
 
+#include "mooncake-common/src/base/log.h"
 #include "mooncake-common/src/base/result.h"
 #include "mooncake-transfer-engine/include/mooncake/transfer/engine.h"
 #include "mooncake-transfer-engine/include/transfer_engine.h"
@@ -34,6 +37,34 @@ template <typename T>
 [[nodiscard]] inline Error NotInitialised() {
   return {.code = ErrorCode::kInvalidArgument,
           .message = "the engine is not initialised; call init() first"};
+}
+
+// Logs a failure and returns its number.
+inline int Failed(const char* what, const Error& error) {
+  MC_LOG_ERROR("{}: {}", what, error.ToString());
+  return transfer::ErrorNumber(error.code);
+}
+
+template <typename T>
+int Number(const char* what, const Result<T>& result) {
+  return result ? 0 : Failed(what, result.error());
+}
+
+// UINT64_MAX, and a line in the log, when it cannot be opened. `engine` may be null.
+[[nodiscard]] inline SegmentHandle OpenedOrMax(transfer::Engine* engine, const std::string& name) {
+  const auto segment = engine != nullptr ? engine->OpenSegment(name)
+                                         : Result<SegmentHandle>(std::unexpected(NotInitialised()));
+  if (!segment) {
+    Failed("open a segment", segment.error());
+    return std::numeric_limits<SegmentHandle>::max();
+  }
+  return *segment;
+}
+
+// The host at which peers reach the engine. Empty when its name says so: between peers the name is
+// the address, with a central store it may be any label.
+[[nodiscard]] inline std::string ReachedHost(const transfer::Engine& engine) {
+  return engine.LocalDescriptor()->tcp_data_host;
 }
 
 [[nodiscard]] inline transfer::TransferRequest ToRequest(const TransferRequest& request) {

@@ -44,6 +44,7 @@ class MetadataDirectory final : public SegmentDirectory {
     metadata_->Stop();
     return {};
   }
+  Result<void> Remove(const std::string& name) override { return metadata_->RemoveSegment(name); }
   Result<void> SendNotify(const std::string& name, const Notification& notify) override {
     return metadata_->Notify(name, notify);
   }

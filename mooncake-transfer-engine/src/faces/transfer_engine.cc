@@ -14,20 +14,6 @@
 
 namespace mooncake {
 
-namespace {
-
-int Failed(const char* what, const Error& error) {
-  MC_LOG_ERROR("{}: {}", what, error.ToString());
-  return transfer::ErrorNumber(error.code);
-}
-
-template <typename T>
-int Number(const char* what, const Result<T>& result) {
-  return result ? 0 : Failed(what, result.error());
-}
-
-}  // namespace
-
 std::string Status::ToString() const {
   return ok() ? "OK" : fmt::format("{}: {}", static_cast<int>(code_), message_);
 }
@@ -99,21 +85,14 @@ std::string TransferEngine::getLocalIpAndPort() {
   if (engine_ == nullptr) {
     return "";
   }
-  // Between peers the name is the address; with a central store it may be any label.
-  const std::string host = engine_->LocalDescriptor()->tcp_data_host;
+  const std::string host = ReachedHost(*engine_);
   return host.empty() ? engine_->name() : FormatHostPort(host, engine_->rpc_port());
 }
 
 int TransferEngine::getRpcPort() { return engine_ ? engine_->rpc_port() : 0; }
 
 SegmentHandle TransferEngine::openSegment(const std::string& segment_name) {
-  const auto segment = engine_ ? engine_->OpenSegment(segment_name)
-                               : Result<SegmentHandle>(std::unexpected(NotInitialised()));
-  if (!segment) {
-    Failed("open a segment", segment.error());
-    return std::numeric_limits<SegmentHandle>::max();
-  }
-  return *segment;
+  return OpenedOrMax(engine_.get(), segment_name);
 }
 
 Status TransferEngine::CheckSegmentStatus(SegmentID segment) {
@@ -290,6 +269,10 @@ int TransferEngine::sendNotifyByName(std::string segment_name,
 PeerLiveness TransferEngine::probePeerAliveByID(SegmentID segment) {
   return engine_ != nullptr && engine_->ProbePeer(segment) ? PeerLiveness::Alive
                                                            : PeerLiveness::Unreachable;
+}
+
+std::shared_ptr<TransferMetadata> TransferEngine::getMetadata() {
+  return engine_ ? std::make_shared<TransferMetadata>(engine_) : nullptr;
 }
 
 Status TransferEngine::getNicLoadStats(std::vector<NicLoadStats>& stats) const {

@@ -103,6 +103,54 @@ TEST_F(ClassicFace, SendsNotifiesAtOnceAndAfterABatch) {
   EXPECT_EQ(notifies[1].notify_msg, "2");
 }
 
+TEST_F(ClassicFace, TellsOfItsOwnSegmentAndOfPeers) {
+  const std::string name = peer_.getLocalIpAndPort();
+  const auto metadata = ours_.getMetadata();
+  ASSERT_NE(metadata, nullptr);
+  EXPECT_EQ(metadata->getSegmentID(name), segment_);
+  const auto seen = metadata->getSegmentDescByID(segment_);
+  ASSERT_NE(seen, nullptr);
+  EXPECT_EQ(seen->name, name);
+  EXPECT_EQ(seen->protocol, "tcp");
+  ASSERT_EQ(seen->buffers.size(), 1U);
+  EXPECT_EQ(seen->buffers[0].addr, reinterpret_cast<std::uint64_t>(remote_.data()));
+  EXPECT_EQ(seen->buffers[0].length, remote_.size());
+
+  std::vector<char> more(10);
+  ASSERT_EQ(peer_.registerLocalMemory(more.data(), more.size()), 0);
+  EXPECT_EQ(metadata->getSegmentDescByName(name)->buffers.size(), 1U) << "as asked for before";
+  EXPECT_EQ(metadata->getSegmentDescByName(name, true)->buffers.size(), 2U);
+  EXPECT_EQ(metadata->getSegmentDescByID(LOCAL_SEGMENT_ID, true)->buffers.size(), 1U);
+  EXPECT_EQ(metadata->localRpcMeta().rpc_port, ours_.getRpcPort());
+  EXPECT_EQ(metadata->sendProbe(name), 0);
+  EXPECT_EQ(metadata->sendNotify(name, {.name = "a", .notify_msg = "1"}), 0);
+  std::vector<TransferMetadata::NotifyDesc> notifies;
+  ASSERT_EQ(peer_.getNotifies(notifies), 0);
+  ASSERT_EQ(notifies.size(), 1U);
+  EXPECT_EQ(notifies[0].notify_msg, "1");
+  EXPECT_EQ(metadata->removeSegmentDesc(name), 0) << "nothing is kept anywhere";
+
+  testing::internal::CaptureStderr();
+  metadata->dumpMetadataContent(name);
+  EXPECT_NE(testing::internal::GetCapturedStderr().find(R"("name":")" + name), std::string::npos);
+}
+
+TEST_F(ClassicFace, MetadataOutlivesItsEngine) {
+  const auto metadata = ours_.getMetadata();
+  EXPECT_EQ(TransferEngine().getMetadata(), nullptr) << "before init()";
+  EXPECT_EQ(metadata->getSegmentDescByName("127.0.0.1:1"), nullptr) << "nobody is there";
+  EXPECT_EQ(metadata->getSegmentDescByID(99), nullptr);
+  EXPECT_LT(metadata->sendProbe("127.0.0.1:1"), 0);
+  ours_.freeEngine();
+  EXPECT_EQ(metadata->getSegmentDescByID(LOCAL_SEGMENT_ID), nullptr);
+  EXPECT_EQ(metadata->getSegmentID("127.0.0.1:1"), UINT64_MAX);
+  EXPECT_EQ(metadata->removeSegmentDesc("127.0.0.1:1"), -1);
+  EXPECT_EQ(metadata->sendNotify("127.0.0.1:1", {}), -1);
+  EXPECT_EQ(metadata->sendProbe("127.0.0.1:1"), -1);
+  EXPECT_EQ(metadata->localRpcMeta().rpc_port, 0);
+  metadata->dumpMetadataContent();
+}
+
 TEST_F(ClassicFace, ScattersFragmentsAndTellsTheEndOfEach) {
   const std::array<std::size_t, 3> local_offsets = {0, 100, 200};
   const std::array<std::size_t, 3> remote_offsets = {50, 0, 10};

@@ -177,6 +177,9 @@ class Engine {
   [[nodiscard]] Result<void> RefreshSegment(SegmentId segment);
   [[nodiscard]] Result<void> RefreshAllSegments();
   [[nodiscard]] Result<std::shared_ptr<const SegmentDescriptor>> Descriptor(SegmentId segment);
+  // Deletes what a metadata server holds about a segment, of a process known to be gone. Between
+  // peers there is nothing to delete.
+  [[nodiscard]] Result<void> RemoveDescriptor(std::string_view name);
 
   // ---- Batches ----
 
