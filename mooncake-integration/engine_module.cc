@@ -7,306 +7,26 @@
 #include <memory>
 #include <string>
 #include <utility>
-#include <variant>
 #include <vector>
 
 #include "mooncake-common/src/base/env.h"
-#include "mooncake-common/src/base/log.h"
 #include "mooncake-common/src/base/result.h"
-#include "mooncake-common/src/concurrency/per_process.h"
 #include "mooncake-integration/engine_holder.h"
 #include "mooncake-integration/live_objects.h"
+#include "mooncake-integration/py_engine.h"
 #include "mooncake-integration/py_memory.h"
 #include "mooncake-integration/py_sequence.h"
 #include "mooncake-integration/unlocked.h"
 #include "mooncake-transfer-engine/include/mooncake/transfer/engine.h"
-#include "mooncake-transfer-engine/include/mooncake/transfer/factory.h"
-#include "mooncake-transfer-engine/src/faces/error_numbers.h"
 
 namespace py = pybind11;
 
 namespace mooncake::integration {
 namespace {
 
-using transfer::BatchId;
-using transfer::Engine;
 using transfer::Notify;
 using transfer::Opcode;
 using transfer::TransferRequest;
-using transfer::TransferState;
-
-// The last failure of each thread, for last_error().
-thread_local Error last_error_of_thread{ErrorCode::kInternal, ""};
-thread_local int last_code_of_thread = 0;
-
-int Remember(int code, Error error) {
-  last_error_of_thread = std::move(error);
-  last_code_of_thread = code;
-  return code;
-}
-
-int NotInitialised() {
-  return Remember(-1,
-                  Error{ErrorCode::kInvalidArgument,
-                        "the engine is not initialised in this process; call initialize() first"});
-}
-
-// One engine as Python sees it. Thread-safety: that of Engine.
-class PyEngine {
- public:
-  int Initialize(const std::string& local_hostname, const std::string& metadata_server,
-                 const std::string& protocol, const std::string& device_name) {
-    const Unlocked unlocked;
-    return initialising_.With([&](auto& /*one at a time*/) {
-      if (inner_->engine()) {
-        return 0;
-      }
-      transfer::EngineSettings settings;
-      settings.local_name = local_hostname;
-      settings.metadata = metadata_server;
-      settings.protocol = protocol;
-      settings.devices = device_name;
-      auto created = transfer::CreateEngine(settings);
-      if (!created) {
-        MC_LOG_ERROR("initialize engine: {}", created.error().ToString());
-        return Remember(-1, std::move(created).error());
-      }
-      inner_->Set(*std::move(created));
-      LiveObjects<InnerTransferEngine>::Add(inner_);
-      return 0;
-    });
-  }
-
-  int InitializeExt(const std::string& local_hostname, const std::string& metadata_server,
-                    const std::string& protocol, const std::string& device_name,
-                    const std::string& metadata_type) {
-    const bool bare =
-        metadata_server != "P2PHANDSHAKE" && metadata_server.find("://") == std::string::npos;
-    return Initialize(local_hostname,
-                      bare ? metadata_type + "://" + metadata_server : metadata_server, protocol,
-                      device_name);
-  }
-
-  [[nodiscard]] int RpcPort() const {
-    const auto engine = inner_->engine();
-    return engine ? engine->rpc_port() : 0;
-  }
-
-  std::uint64_t AllocateManaged(std::uint64_t length) {
-    const Unlocked unlocked;
-    const auto engine = inner_->engine();
-    if (!engine) {
-      NotInitialised();
-      return 0;
-    }
-    auto memory = engine->AllocateManaged(length);
-    if (!memory) {
-      Remember(-1, std::move(memory).error());
-      return 0;
-    }
-    return reinterpret_cast<std::uint64_t>(*memory);
-  }
-
-  int FreeManaged(std::uint64_t address, std::uint64_t /*length*/) {
-    const Unlocked unlocked;
-    const auto engine = inner_->engine();
-    return engine ? Code(engine->FreeManaged(ToPointer(address))) : NotInitialised();
-  }
-
-  int Move(const std::string& target, std::vector<TransferRequest>& requests,
-           const Notify* notify) {
-    const Unlocked unlocked;
-    const auto engine = inner_->engine();
-    if (!engine) {
-      return NotInitialised();
-    }
-    auto moved = Address(*engine, target, requests);
-    if (moved) {
-      moved = engine->Transfer(requests);
-    }
-    if (moved && notify != nullptr) {
-      moved = engine->SendNotify(target, *notify);
-    }
-    return moved ? 0 : Remember(-1, std::move(moved).error());
-  }
-
-  std::uint64_t Start(const std::string& target, std::vector<TransferRequest>& requests) {
-    const Unlocked unlocked;
-    const auto engine = inner_->engine();
-    if (!engine) {
-      NotInitialised();
-      return 0;
-    }
-    auto addressed = Address(*engine, target, requests);
-    if (!addressed) {
-      Remember(-1, std::move(addressed).error());
-      return 0;
-    }
-    auto batch = engine->AllocateBatch(std::max<std::size_t>(requests.size(), 1));
-    if (!batch) {
-      Remember(-1, std::move(batch).error());
-      return 0;
-    }
-    if (auto submitted = engine->Submit(*batch, requests); !submitted) {
-      Remember(-1, std::move(submitted).error());
-      static_cast<void>(engine->FreeBatch(*batch));
-      return 0;
-    }
-    return *batch;
-  }
-
-  int WaitAll(const std::vector<std::uint64_t>& batches) {
-    const Unlocked unlocked;
-    const auto engine = inner_->engine();
-    if (!engine) {
-      return NotInitialised();
-    }
-    int code = 0;
-    for (const BatchId batch : batches) {
-      if (auto done = engine->Wait(batch); !done) {
-        code = Remember(-1, std::move(done).error());
-      }
-      static_cast<void>(engine->FreeBatch(batch));
-    }
-    return code;
-  }
-
-  int Check(BatchId batch) {
-    const Unlocked unlocked;
-    const auto engine = inner_->engine();
-    if (!engine) {
-      return NotInitialised();
-    }
-    auto status = engine->BatchStatus(batch);
-    if (!status) {
-      return Remember(-1, std::move(status).error());
-    }
-    switch (status->state) {
-      case TransferState::kWaiting:
-      case TransferState::kPending:
-        return 0;
-      case TransferState::kCompleted:
-        static_cast<void>(engine->FreeBatch(batch));
-        return 1;
-      case TransferState::kTimeout:
-        return Remember(-2, ReasonOf(*engine, batch));
-      case TransferState::kInvalid:
-      case TransferState::kCanceled:
-      case TransferState::kFailed:
-        break;
-    }
-    Error reason = ReasonOf(*engine, batch);
-    // Others of the batch may still be in flight: end them, so that the id can be freed.
-    static_cast<void>(engine->Cancel(batch));
-    static_cast<void>(engine->FreeBatch(batch));
-    return Remember(-1, std::move(reason));
-  }
-
-  int Register(const std::vector<std::uint64_t>& addresses,
-               const std::vector<std::uint64_t>& lengths, const std::string& location) {
-    const Unlocked unlocked;
-    const auto engine = inner_->engine();
-    if (!engine) {
-      return NotInitialised();
-    }
-    if (addresses.size() != lengths.size()) {
-      return Remember(
-          -1, Error{ErrorCode::kInvalidArgument,
-                    "register memory: " + std::to_string(addresses.size()) + " addresses and " +
-                        std::to_string(lengths.size()) + " lengths; give one length an address"});
-    }
-    std::vector<transfer::MemoryRegistration> memory(addresses.size());
-    for (std::size_t i = 0; i < memory.size(); ++i) {
-      memory[i] = {.address = ToPointer(addresses[i]),
-                   .length_bytes = lengths[i],
-                   .location = location,
-                   .shared = {}};
-    }
-    return Code(engine->RegisterMemory(memory));
-  }
-
-  int Unregister(const std::vector<std::uint64_t>& addresses) {
-    const Unlocked unlocked;
-    const auto engine = inner_->engine();
-    if (!engine) {
-      return NotInitialised();
-    }
-    std::vector<void*> pointers;
-    pointers.reserve(addresses.size());
-    for (const std::uint64_t address : addresses) {
-      pointers.push_back(ToPointer(address));
-    }
-    return Code(engine->UnregisterMemory(pointers));
-  }
-
-  std::uint64_t FirstBuffer(const std::string& name) {
-    const Unlocked unlocked;
-    const auto engine = inner_->engine();
-    if (!engine) {
-      NotInitialised();
-      return 0;
-    }
-    auto segment = engine->OpenSegment(name);
-    if (!segment) {
-      Remember(-1, std::move(segment).error());
-      return 0;
-    }
-    // Buffers come and go: what was fetched when the segment was opened may be old.
-    static_cast<void>(engine->RefreshSegment(*segment));
-    auto descriptor = engine->Descriptor(*segment);
-    if (!descriptor || (*descriptor)->buffers.empty()) {
-      return 0;
-    }
-    return (*descriptor)->buffers.front().address;
-  }
-
-  int Probe(const std::string& name) {
-    const Unlocked unlocked;
-    const auto engine = inner_->engine();
-    return engine ? Code(engine->ProbePeer(name)) : NotInitialised();
-  }
-
-  std::vector<Notify> TakeNotifies() {
-    const Unlocked unlocked;
-    const auto engine = inner_->engine();
-    return engine ? engine->TakeNotifies() : std::vector<Notify>{};
-  }
-
-  [[nodiscard]] std::shared_ptr<InnerTransferEngine> Inner() const { return inner_; }
-  [[nodiscard]] std::uint64_t Pointer() const {
-    return reinterpret_cast<std::uint64_t>(inner_->engine().get());
-  }
-
- private:
-  static int Code(const Result<void>& result) {
-    return result ? 0 : Remember(transfer::ErrorNumber(result.error().code), result.error());
-  }
-
-  // Fills in the target.
-  static Result<void> Address(Engine& engine, const std::string& target,
-                              std::vector<TransferRequest>& requests) {
-    MC_TRY_ASSIGN(const transfer::SegmentId segment, engine.OpenSegment(target));
-    for (TransferRequest& request : requests) {
-      request.segment = segment;
-    }
-    return {};
-  }
-
-  static Error ReasonOf(Engine& engine, BatchId batch) {
-    for (std::size_t task = 0;; ++task) {
-      auto status = engine.TaskStatus(batch, task);
-      if (!status) {
-        return status.error();
-      }
-      if (auto reason = engine.TaskError(batch, task)) {
-        return *std::move(reason);
-      }
-    }
-  }
-
-  PerProcess<std::monostate> initialising_;  // Two threads at once make one engine.
-  const std::shared_ptr<InnerTransferEngine> inner_ = std::make_shared<InnerTransferEngine>();
-};
 
 TransferRequest OneRequest(Opcode opcode, std::uint64_t local, std::uint64_t remote,
                            std::uint64_t length) {
@@ -568,13 +288,7 @@ PYBIND11_MODULE(engine, module) {
   type.def("get_engine_ptr", &PyEngine::Pointer,
            "The engine's address as an integer, 0 before initialize().");
   type.def(
-      "last_error",
-      [](PyEngine&) {
-        using namespace mooncake::integration;  // NOLINT(google-build-using-namespace)
-        return py::make_tuple(last_code_of_thread, last_code_of_thread == 0
-                                                       ? std::string()
-                                                       : last_error_of_thread.ToString());
-      },
+      "last_error", [](PyEngine&) { return mooncake::integration::LastFailure(); },
       "(code, text) of this thread's last failure; (0, \"\") when there was none.");
 
   // Threads of engines that nobody let go of must end before the process takes its libraries down.
