@@ -6,7 +6,9 @@ Runs with any interpreter whose environment has ``mooncake.engine``, ours or the
 import ctypes
 import mmap
 import os
+import random
 import socket
+import time
 import zlib
 from pathlib import Path
 
@@ -74,6 +76,14 @@ class Peer:
         code = call(name, here, there, [block] * count)
         return code, self.footprint()["peak_bytes"] - before
 
+    def move_random_blocks(self, name, remote, block, count):
+        """One batch write of ``count`` blocks at random places, the same at both ends; returns (code, seconds)."""
+        offsets = [random.randrange(len(self.memory) // block) * block for _ in range(count)]
+        here, there = [self.address + o for o in offsets], [remote + o for o in offsets]
+        begin = time.perf_counter()
+        code = self.engine.batch_transfer_sync_write(name, here, there, [block] * count)
+        return code, time.perf_counter() - begin
+
     def footprint(self):
         """What this process takes of the machine: open descriptors, threads, resident bytes and their peak."""
         status = dict(line.split(":", 1) for line in Path("/proc/self/status").read_text().splitlines())
@@ -84,19 +94,29 @@ class Peer:
             "peak_bytes": int(status["VmHWM"].split()[0]) << 10,
         }
 
+    def _sockets(self):
+        """Duplicates of the TCP sockets of this process."""
+        for entry in list(Path("/proc/self/fd").iterdir()):
+            if entry.is_symlink() and str(entry.readlink()).startswith("socket:"):
+                with socket.socket(fileno=os.dup(int(entry.name))) as duplicate:
+                    if duplicate.family != socket.AF_UNIX:
+                        yield duplicate
+
+    def listening_ports(self):
+        """The TCP ports on which this process takes connections."""
+        listens = (socket.SOL_SOCKET, socket.SO_ACCEPTCONN)
+        return [found.getsockname()[1] for found in self._sockets() if found.getsockopt(*listens)]
+
     def cut_connections(self):
         """Shuts every TCP connection of this process down under the engine; returns how many there were."""
         cut = 0
-        for entry in list(Path("/proc/self/fd").iterdir()):
-            if not (entry.is_symlink() and str(entry.readlink()).startswith("socket:")):
-                continue
-            with socket.socket(fileno=os.dup(int(entry.name))) as connection:
-                try:
-                    if connection.family != socket.AF_UNIX and connection.getpeername():
-                        connection.shutdown(socket.SHUT_RDWR)
-                        cut += 1
-                except OSError:
-                    pass  # It listens, or has ended already.
+        for connection in self._sockets():
+            try:
+                if connection.getpeername():
+                    connection.shutdown(socket.SHUT_RDWR)
+                    cut += 1
+            except OSError:
+                pass  # It listens, or has ended already.
         return cut
 
     def submit_write(self, name, remote, length):

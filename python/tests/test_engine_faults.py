@@ -9,6 +9,7 @@ import random
 import signal
 import socket
 import threading
+import time
 import zlib
 from pathlib import Path
 
@@ -216,9 +217,33 @@ def test_a_batch_of_any_size_moves_in_bounded_memory(start_engine_process, force
     initiator, target = (start_engine_process(size=64 << 20, MC_FORCE_TCP=forced_tcp) for _ in range(2))
     name, there = target.info["name"], target.info["address"]
     wanted = initiator.fill(0, 64 << 20, "many")
-    assert initiator.move_blocks(True, name, there, 4096, 20_000)[0] == 0  # Touches both buffers.
-    assert target.checksum(0, 64 << 20) == wanted
     code, growth_bytes = initiator.move_blocks(True, name, there, 4096, 200_000)
     assert code == 0, initiator.last_error()
     assert growth_bytes < 200 << 20
     assert target.checksum(0, 64 << 20) == wanted
+
+
+def waiting_to_be_forgotten(ports):
+    """How many TCP connections of this host, to or from ``ports``, have ended and are in TIME_WAIT."""
+    lines = [line.split() for table in ("tcp", "tcp6") for line in Path(f"/proc/net/{table}").read_text().splitlines()]
+    ended = [fields[1:3] for fields in lines if fields[3] == "06"]
+    return sum(any(int(end.rpartition(":")[2], 16) in ports for end in ends) for ends in ended)
+
+
+@pytest.mark.parametrize("long", [False, pytest.param(True, marks=pytest.mark.long_form)])
+def test_batch_after_batch_of_random_blocks_takes_no_new_connections(start_engine_process, long):
+    initiator, target = (start_engine_process(size=64 << 20, MC_FORCE_TCP="1") for _ in range(2))
+    ports = target.listening_ports()
+    assert ports
+    took_s = []
+    begin = time.monotonic()
+    for number in range(2400 if long else 100):
+        if long:
+            threading.Event().wait(max(0, begin + number / 4 - time.monotonic()))  # Four a second.
+        code, seconds = initiator.move_random_blocks(target.info["name"], target.info["address"], 16384, 500)
+        assert code == 0, initiator.last_error()
+        took_s.append(seconds)
+    assert waiting_to_be_forgotten(ports) < 10
+    if long:
+        first, last = (sorted(minute)[int(240 * 0.99)] for minute in (took_s[:240], took_s[-240:]))
+        assert last <= 1.5 * first
