@@ -1,5 +1,6 @@
 """What tests of the Python package share."""
 
+import contextlib
 import signal
 import subprocess
 import sys
@@ -11,6 +12,7 @@ import pytest
 
 from benchmarks.trace_replay.cluster import METADATA_PORT, METRICS_PORT, RPC_PORT, own_loopback_host
 from bystander import Bystander
+from hosts import Host
 from mooncake.store import MooncakeDistributedStore
 from remote import Remote
 from waiting import HANG_LIMIT_S, wait_until
@@ -180,13 +182,32 @@ def bystander():
 
 
 @pytest.fixture
+def new_host():
+    """Makes hosts that can be linked by cables; see hosts.py."""
+    with contextlib.ExitStack() as open_hosts:
+        hosts: list[Host] = []
+
+        def make() -> Host:
+            hosts.append(open_hosts.enter_context(Host(hosts[0] if hosts else None)))
+            return hosts[-1]
+
+        yield make
+
+
+@pytest.fixture
 def start_engine_process(tmp_path):
     """Starts engines in processes of their own (see engine_peer.py); ``.info`` says how others reach one."""
     peers = []
 
-    def start(size: int = 256 << 20, host: str = "127.0.0.1", metadata: str = "P2PHANDSHAKE", **environment: str):
+    def start(
+        size: int = 256 << 20,
+        host: str = "127.0.0.1",
+        metadata: str = "P2PHANDSHAKE",
+        on: Host | None = None,
+        **environment: str,
+    ):
         log = tmp_path / f"engine{len(peers)}.log"
-        peer = Remote(Path(sys.executable), Path(__file__).parent / "engine_peer.py", log, environment)
+        peer = Remote(Path(sys.executable), Path(__file__).parent / "engine_peer.py", log, environment, on)
         peers.append(peer)
         peer.info = peer.start(host, metadata, size)
         return peer

@@ -11,18 +11,27 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from hosts import Host
+
 ANSWER_LIMIT_S = 120
 
 
 class Remote:
-    """The object that ``script`` serves, in a process started with ``python``."""
+    """The object that ``script`` serves, in a process started with ``python``, on another host if there is one."""
 
-    def __init__(self, python: Path, script: Path, log: Path, environment: dict[str, str] | None = None):
+    def __init__(
+        self,
+        python: Path,
+        script: Path,
+        log: Path,
+        environment: dict[str, str] | None = None,
+        host: Host | None = None,
+    ):
         self._log = log
         inherited = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
         with log.open("wb") as errors:
             self.process = subprocess.Popen(
-                [python, script],
+                [*(host.enter if host else []), python, script],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=errors,
