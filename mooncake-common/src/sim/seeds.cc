@@ -53,7 +53,8 @@ std::optional<SeedFailure> RunSeeds(std::uint64_t seeds, const Scenario& scenari
   }
   const std::uint64_t count =
       NumberFromEnvironment("MC_SIM_SEEDS").value_or(std::max<std::uint64_t>(1, seeds / kSlowdown));
-  for (std::uint64_t seed = 0; seed < count; ++seed) {
+  const std::uint64_t first = NumberFromEnvironment("MC_SIM_FIRST").value_or(0);
+  for (std::uint64_t seed = first; seed - first < count; ++seed) {
     if (auto failure = RunSeed(seed, scenario)) {
       return failure;
     }

@@ -2,6 +2,7 @@
 //
 //   MC_SIM_SEED=1234   only that seed, its history to stderr as it happens
 //   MC_SIM_SEEDS=50000 that many seeds instead of the test's own number
+//   MC_SIM_FIRST=70000 seeds from there on instead of from 0
 //
 // Thread-safety: none.
 #pragma once
@@ -28,7 +29,7 @@ struct SeedFailure {
   [[nodiscard]] std::string ToString() const;
 };
 
-// The first seed of 0 .. `seeds`-1 that breaks, if any. Builds with a sanitizer run a tenth of the
+// The first of so many seeds that breaks, if any. Builds with a sanitizer run a tenth of the
 // seeds, and at least one.
 [[nodiscard]] std::optional<SeedFailure> RunSeeds(std::uint64_t seeds, const Scenario& scenario);
 

@@ -108,6 +108,9 @@ class CallOperation final : public Operation {
     if (slot_.ShouldSend(now)) {
       slot_.Sent(now);
       request_.caller = core_.MakeCaller();
+      if constexpr (requires { request_.repeated; }) {
+        request_.repeated = slot_.ambiguous();
+      }
       return Action::Call(0, now + try_limit_, Exchange<Request, Reply>{&request_, &reply_});
     }
     return slot_.idle() ? Action::Done() : Action::Wait(slot_.WakeAt());

@@ -108,6 +108,17 @@ TEST(CallOperation, RepeatsUntilAnsweredOrOutOfPatience) {
   EXPECT_EQ(operation.cause(), "connection reset");
 }
 
+// Which is how a master that started in between knows that the memory may be leased already.
+TEST(MountOperation, SaysThatItIsRepeated) {
+  ClientFixture fixture;
+  fixture.calls_lost = 1;
+  MountOperation operation(fixture.core);
+  operation.Start({}, std::chrono::seconds(10));
+  EXPECT_TRUE(fixture.driver.Run(operation));
+  EXPECT_EQ(fixture.driver.transcript,
+            "0 mount\n1 no answer: connection reset\n6 mount, repeated\n");
+}
+
 TEST(FailureLog, KeepsAHundredTextsAndCountsTheRest) {
   FailureLog log;
   for (std::uint32_t i = 0; i < 1000; ++i) {

@@ -34,8 +34,8 @@ inline std::string DescribeCall(const MasterCall& call) {
     std::string operator()(const Exchange<PingRequest, PingReply>& e) const {
       return fmt::format("ping view={}", e.request->view_version);
     }
-    std::string operator()(const Exchange<MountSegmentRequest, MountSegmentReply>&) const {
-      return "mount";
+    std::string operator()(const Exchange<MountSegmentRequest, MountSegmentReply>& e) const {
+      return e.request->repeated ? "mount, repeated" : "mount";
     }
     std::string operator()(const Exchange<ReMountSegmentsRequest, ReMountSegmentsReply>& e) const {
       return fmt::format("remount {}", e.request->segments.size());

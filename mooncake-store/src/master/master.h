@@ -148,6 +148,11 @@ class Master {
   void CountCaller(const Caller& caller);
   // The first call says when this master's life began.
   void NoteBegin(Instant now);
+  // When all leases have ended that an earlier life of this master may have given: until then
+  // memory that may have been mounted before is left alone.
+  [[nodiscard]] Instant EarlierLeasesUntil() const {
+    return Instant(Duration(earlier_leases_until_ns_.load(std::memory_order_relaxed)));
+  }
   void Seen(const Uuid& client, Instant now);
   void ApplySegment(const SegmentEvent& event);
   // Applies it if the segment is still mounted, after `only_if(segment)` agreed.
@@ -220,8 +225,7 @@ class Master {
   unsigned shard_shift_ = 0;
   std::atomic<std::uint64_t> last_version_;
   std::atomic<std::uint64_t> random_;
-  // Leases that an earlier life of this master may have given have ended by then; 0 before
-  // NoteBegin().
+  // See EarlierLeasesUntil(); 0 before NoteBegin().
   std::atomic<std::int64_t> earlier_leases_until_ns_{0};
   // No soft pin ends before.
   std::atomic<std::int64_t> next_pin_end_ns_;

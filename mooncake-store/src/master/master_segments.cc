@@ -49,7 +49,8 @@ MountSegmentReply Master::Mount(const SegmentInfo& info, const Uuid& owner, Inst
 
 void Master::Handle(const MountSegmentRequest& request, Instant now, MountSegmentReply& reply) {
   Seen(request.caller.client, now);
-  reply = Mount(request.segment, request.caller.client, now, now);
+  reply = Mount(request.segment, request.caller.client, now,
+                request.repeated ? EarlierLeasesUntil() : now);
 }
 
 void Master::Handle(const ReMountSegmentsRequest& request, Instant now,
@@ -60,10 +61,8 @@ void Master::Handle(const ReMountSegmentsRequest& request, Instant now,
     return;
   }
   Seen(request.caller.client, now);
-  // Memory that was mounted before may be leased by an earlier life of this master.
-  const Instant quiet_until{Duration(earlier_leases_until_ns_.load(std::memory_order_relaxed))};
   for (const SegmentInfo& info : request.segments) {
-    reply.segments.push_back(Mount(info, request.caller.client, now, quiet_until));
+    reply.segments.push_back(Mount(info, request.caller.client, now, EarlierLeasesUntil()));
   }
 }
 

@@ -151,6 +151,21 @@ TEST(MasterSegments, ANewMasterLeavesRemountedMemoryAloneForOneLease) {
   EXPECT_EQ(fresh.Put("k", 64), StoreCode::kOk);
 }
 
+// The first try may have been carried out by an earlier life, which then died with its answer.
+TEST(MasterSegments, ANewMasterLeavesWhatARepeatedMountBringsAloneForOneLease) {
+  TestMaster test({.lease_ttl = std::chrono::seconds(5)});
+  MountSegmentReply reply;
+  test.master.Handle(MountSegmentRequest{.caller = {.client = TestMaster::Client(1)},
+                                         .segment = TestMaster::Info(1, 1 << 20),
+                                         .repeated = true},
+                     test.now(), reply);
+  EXPECT_EQ(reply.code, StoreCode::kOk);
+  test.clock.Advance(std::chrono::milliseconds(4999));
+  EXPECT_EQ(test.Put("k", 64), StoreCode::kNoAvailableHandle);
+  test.clock.Advance(std::chrono::milliseconds(1));
+  EXPECT_EQ(test.Put("k", 64), StoreCode::kOk);
+}
+
 TEST(MasterSegments, OnlyTheOwnerUnmounts) {
   TestMaster test;
   ASSERT_EQ(test.Mount(1, kPage), StoreCode::kOk);

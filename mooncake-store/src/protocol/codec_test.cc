@@ -106,6 +106,8 @@ TEST(Codec, SegmentsComeBackWhole) {
                          .host_id = "h"};
   MountSegmentRequest mount;
   mount.segment = info;
+  mount.repeated = true;
+  EXPECT_TRUE(RoundTrip(mount).repeated);
   EXPECT_EQ(RoundTrip(mount).segment, info);
   ReMountSegmentsRequest remount;
   remount.segments = {info, info};

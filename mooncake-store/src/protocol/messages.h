@@ -125,6 +125,8 @@ struct SegmentIdentity {
 struct MountSegmentRequest {
   Caller caller;
   SegmentInfo segment;
+  // An earlier try got no answer, so the segment may have been mounted, and read, since.
+  bool repeated = false;
 };
 struct MountSegmentReply {
   StoreCode code = StoreCode::kOk;

@@ -131,6 +131,9 @@ Offset<Request> WriteRequest(Builder& builder, const M& message) {
   if constexpr (requires { message.use; }) {
     request.add_whole_lease(message.use == LeaseUse::kWhole);
   }
+  if constexpr (requires { message.repeated; }) {
+    request.add_repeated(message.repeated);
+  }
   if constexpr (requires { message.upsert; }) {
     request.add_upsert(message.upsert);
   }
@@ -164,6 +167,9 @@ Result<void> ReadRequest(const Request& wire, M& message) {
   }
   if constexpr (requires { message.use; }) {
     message.use = wire.whole_lease() ? LeaseUse::kWhole : LeaseUse::kRead;
+  }
+  if constexpr (requires { message.repeated; }) {
+    message.repeated = wire.repeated();
   }
   if constexpr (requires { message.keys; }) {
     MC_TRY(ReadTexts(wire.keys(), message.keys));
