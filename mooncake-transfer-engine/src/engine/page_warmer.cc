@@ -5,6 +5,8 @@
 
 #include <algorithm>
 #include <charconv>
+#include <chrono>
+#include <ctime>
 #include <fstream>
 #include <iterator>
 #include <optional>
@@ -19,6 +21,9 @@ namespace {
 constexpr double kKeepAvailable = 0.25;
 constexpr int kStepsBetweenLooks = 64;
 constexpr int kNice = 10;  // A tenth of the share of a thread of normal priority.
+constexpr Duration kFirstPause = std::chrono::milliseconds(10);
+constexpr Duration kLongestPause = std::chrono::milliseconds(640);
+constexpr int kQuietSteps = 64;  // More than fit into one slice of the scheduler.
 
 std::string TextOf(const char* path) {
   std::ifstream stream(path);
@@ -38,6 +43,18 @@ std::optional<std::uint64_t> Field(std::string_view text, std::string_view name)
 }
 
 }  // namespace
+
+Duration BackgroundPace::PauseAfter(Duration took, Duration ran) {
+  if (took > 2 * ran + std::chrono::milliseconds(1)) {  // Most of it went to others.
+    quiet_steps_ = 0;
+    pause_ = std::clamp(2 * pause_, kFirstPause, kLongestPause);
+    return pause_;
+  }
+  if (++quiet_steps_ >= kQuietSteps) {
+    pause_ = {};
+  }
+  return {};
+}
 
 double AvailableShareOfMachine(std::string_view meminfo) {
   const auto total = Field(meminfo, "MemTotal:");
@@ -69,6 +86,12 @@ PageWarmer::Machine PageWarmer::ThisMachine() {
                                 AvailableShareOfGroup(TextOf("/sys/fs/cgroup/memory.max"),
                                                       TextOf("/sys/fs/cgroup/memory.current"),
                                                       TextOf("/sys/fs/cgroup/memory.stat")));
+              },
+          .ran =
+              [] {
+                timespec time{};
+                ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+                return std::chrono::seconds(time.tv_sec) + std::chrono::nanoseconds(time.tv_nsec);
               }};
 }
 
@@ -106,6 +129,7 @@ void PageWarmer::Stop() {
   const MutexLock lock(mutex_);
   stopping_ = true;
   ranges_.clear();
+  changed_.NotifyAll();
   while (running_) {
     changed_.Wait(mutex_);
   }
@@ -119,19 +143,29 @@ void PageWarmer::Drain() {
   }
 }
 
+void PageWarmer::Rest(Instant until) {
+  while (!ranges_.empty() && changed_.WaitUntil(mutex_, until)) {
+  }
+}
+
 void PageWarmer::Run() {
   // Of this thread alone, on Linux.
   static_cast<void>(::setpriority(PRIO_PROCESS, 0, kNice));
   int steps = 0;
+  BackgroundPace pace;
   mutex_.lock();
   while (!ranges_.empty()) {
     const Range range = ranges_.front();
     busy_ = range.address;
     mutex_.unlock();
+    const Instant begun = SteadyClock::Get().Now();
+    const Duration had_run = machine_.ran();
     const bool enough =
         steps++ % kStepsBetweenLooks != 0 || machine_.available_share() > kKeepAvailable;
     const std::uint64_t step = std::min(kStepBytes, range.length_bytes - range.done_bytes);
     const bool made = enough && machine_.populate(range.address + range.done_bytes, step);
+    const Duration pause =
+        pace.PauseAfter(SteadyClock::Get().Now() - begun, machine_.ran() - had_run);
     mutex_.lock();
     busy_ = nullptr;
     changed_.NotifyAll();
@@ -144,6 +178,9 @@ void PageWarmer::Run() {
     }
     if (!enough) {
       ranges_.clear();
+    }
+    if (pause > Duration::zero()) {
+      Rest(SteadyClock::Get().Now() + pause);
     }
   }
   running_ = false;

@@ -2,9 +2,11 @@
 // costs a copy several times what the copying does, and whoever puts into a new segment would pay
 // it.
 //
-// A thread of low priority does it in small steps and ends when nothing is left to do. It leaves
-// the rest to the first touch once less than a quarter of the memory of this machine, or of this
-// container, is available: memory that was only promised is not taken from others.
+// A thread of low priority does it in small steps and ends when nothing is left to do. Where others
+// want the processors it rests between the steps, since many of low priority together still take a
+// share. It leaves the rest to the first touch once less than a quarter of the memory of this
+// machine, or of this container, is available: memory that was only promised is not taken from
+// others.
 //
 // Thread-safety: all methods, from any thread.
 #pragma once
@@ -15,11 +17,24 @@
 #include <functional>
 #include <string_view>
 
+#include "mooncake-common/src/base/clock.h"
 #include "mooncake-common/src/concurrency/cond_var.h"
 #include "mooncake-common/src/concurrency/mutex.h"
 #include "mooncake-common/src/concurrency/thread.h"
 
 namespace mooncake::transfer {
+
+// How long whoever works in the background rests after a step, so that it takes what nobody else
+// wants. Thread-safety: none.
+class BackgroundPace {
+ public:
+  // `took` of the clock and `ran` on a processor.
+  [[nodiscard]] Duration PauseAfter(Duration took, Duration ran);
+
+ private:
+  Duration pause_{};
+  int quiet_steps_ = 0;
+};
 
 class PageWarmer {
  public:
@@ -31,6 +46,8 @@ class PageWarmer {
     std::function<bool(std::byte*, std::uint64_t)> populate;
     // Of all memory, from 0 to 1; asked before every 64th step.
     std::function<double()> available_share;
+    // For how long the calling thread has run on a processor.
+    std::function<Duration()> ran;
   };
   [[nodiscard]] static Machine ThisMachine();
 
@@ -55,6 +72,8 @@ class PageWarmer {
   };
 
   void Run() MC_EXCLUDES(mutex_);
+  // Until then, or nothing is left to do.
+  void Rest(Instant until) MC_REQUIRES(mutex_);
 
   const Machine machine_;
   Mutex mutex_;

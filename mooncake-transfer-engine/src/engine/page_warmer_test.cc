@@ -15,12 +15,17 @@
 namespace mooncake::transfer {
 namespace {
 
+using namespace std::chrono_literals;
+
 constexpr std::uint64_t kStep = PageWarmer::kStepBytes;
 
 // Stands for memory: nothing is behind these addresses.
 std::byte* At(std::uint64_t number) {
   return reinterpret_cast<std::byte*>(number << 40U);  // NOLINT(performance-no-int-to-ptr)
 }
+
+// Of a thread that never waits for a processor.
+Duration NeverWaited() { return SteadyClock::Get().Now().time_since_epoch(); }
 
 // Remembers what was populated, by the begin of each step.
 class Recorder {
@@ -32,7 +37,8 @@ class Recorder {
                   steps_[address] += length_bytes;
                   return !refuse_;
                 },
-            .available_share = [this] { return available_.load(); }};
+            .available_share = [this] { return available_.load(); },
+            .ran = &NeverWaited};
   }
   std::map<std::byte*, std::uint64_t> steps() {
     const MutexLock lock(mutex_);
@@ -45,6 +51,22 @@ class Recorder {
   Mutex mutex_;
   std::map<std::byte*, std::uint64_t> steps_ MC_GUARDED_BY(mutex_);
 };
+
+TEST(BackgroundPace, RestsForLongerAndLongerWhereOthersWantTheProcessors) {
+  BackgroundPace pace;
+  EXPECT_EQ(pace.PauseAfter(250us, 200us), 0ms);
+  EXPECT_EQ(pace.PauseAfter(4ms, 200us), 10ms);
+  EXPECT_EQ(pace.PauseAfter(250us, 200us), 0ms);
+  EXPECT_EQ(pace.PauseAfter(4ms, 200us), 20ms);
+  for (int step = 0; step < 10; ++step) {
+    EXPECT_LE(pace.PauseAfter(4ms, 200us), 640ms);
+  }
+  EXPECT_EQ(pace.PauseAfter(4ms, 200us), 640ms);
+  for (int step = 0; step < 64; ++step) {  // Others have gone.
+    EXPECT_EQ(pace.PauseAfter(250us, 200us), 0ms);
+  }
+  EXPECT_EQ(pace.PauseAfter(4ms, 200us), 10ms);
+}
 
 TEST(PageWarmer, TakesEveryByteOnceInSteps) {
   Recorder recorder;
@@ -67,6 +89,23 @@ TEST(PageWarmer, LeavesTheRestToTheFirstTouchWhenMemoryIsShort) {
   warmer.Add(At(1), kStep);
   warmer.Drain();
   EXPECT_TRUE(recorder.steps().empty());
+}
+
+TEST(PageWarmer, IsStoppedInTheMiddleOfARest) {
+  Recorder recorder;
+  PageWarmer::Machine machine = recorder.Machine();
+  machine.ran = [] { return 0ms; };
+  machine.populate = [&, slow = recorder.Machine().populate](std::byte* at, std::uint64_t length) {
+    const Instant end = SteadyClock::Get().Now() + 1100us;  // Of others.
+    while (SteadyClock::Get().Now() < end) {
+    }
+    return slow(at, length);
+  };
+  PageWarmer warmer(std::move(machine));
+  warmer.Add(At(1), 1'000'000 * kStep);
+  EXPECT_TRUE(WaitUntil([&] { return recorder.steps().size() >= 5; }));
+  warmer.Stop();
+  EXPECT_LT(recorder.steps().size(), 1'000'000U);
 }
 
 TEST(PageWarmer, LooksAtTheMemoryAgainWhileItWorks) {
@@ -105,7 +144,8 @@ TEST(PageWarmer, RemoveWaitsForTheStepInProgress) {
                            left = true;
                            return true;
                          },
-                     .available_share = [] { return 1.0; }});
+                     .available_share = [] { return 1.0; },
+                     .ran = &NeverWaited});
   warmer.Add(At(1), 10 * kStep);
   ASSERT_TRUE(in_step.Wait(HangDeadline()));
   auto helper = Thread::Start("helper", [&] { go_on.Notify(); });
