@@ -41,7 +41,9 @@ def scripts() -> Path:
 
 
 class Master:
-    """A ``mooncake_master`` on a host of its own, so that nobody takes its ports while it is away.
+    """A ``mooncake_master`` at a loopback address of its own, so that nobody takes its ports while it is away.
+
+    Or at ``address`` of the host ``on``, where its admin server only answers GET.
 
     Attributes:
         host: Where all its servers listen.
@@ -51,9 +53,9 @@ class Master:
 
     rpc_port, metrics_port = RPC_PORT, METRICS_PORT
 
-    def __init__(self, binary: Path, log: Path, flags: list[str]):
-        self.binary, self.log, self.flags = binary, log, flags
-        self.host = own_loopback_host()
+    def __init__(self, binary: Path, log: Path, flags: list[str], on: Host | None = None, address: str = ""):
+        self.binary, self.log, self.flags, self.on = binary, log, flags, on
+        self.host = address or own_loopback_host()
         self.address = f"{self.host}:{RPC_PORT}"
         self.metadata_url = f"http://{self.host}:{METADATA_PORT}/metadata"
         self.start()
@@ -61,6 +63,7 @@ class Master:
     def start(self) -> None:
         """Starts it (again, on the same ports) and returns once it answers."""
         command = [
+            *(self.on.enter if self.on else []),
             self.binary,
             f"--rpc_address={self.host}",
             f"--rpc_port={RPC_PORT}",
@@ -88,7 +91,10 @@ class Master:
 
     def http(self, path: str, method: str = "GET", body: bytes | None = None) -> tuple[int, str, str]:
         """(status, body, content type) of an admin request."""
-        request = urllib.request.Request(f"http://{self.host}:{METRICS_PORT}{path}", data=body, method=method)
+        url = f"http://{self.host}:{METRICS_PORT}{path}"
+        if self.on:
+            return self.on.get(url)
+        request = urllib.request.Request(url, data=body, method=method)
         try:
             with urllib.request.urlopen(request, timeout=HANG_LIMIT_S) as reply:
                 return reply.status, reply.read().decode(), reply.headers.get("Content-Type", "")
@@ -120,8 +126,9 @@ def start_master(scripts, tmp_path):
     """Starts masters: ``start_master("--flag=value", ...)``; all are stopped at the end."""
     masters = []
 
-    def start(*flags: str) -> Master:
-        masters.append(Master(scripts / "mooncake_master", tmp_path / f"master{len(masters)}.log", list(flags)))
+    def start(*flags: str, on: Host | None = None, address: str = "") -> Master:
+        log = tmp_path / f"master{len(masters)}.log"
+        masters.append(Master(scripts / "mooncake_master", log, list(flags), on, address))
         return masters[-1]
 
     yield start
@@ -140,11 +147,20 @@ def start_store(tmp_path):
     """Starts stores in processes of their own (see store_peer.py): ``start_store(master.address, ...)``."""
     peers = []
 
-    def start(master_address, segment=64 << 20, local=16 << 20, metadata="P2PHANDSHAKE", **environment):
+    def start(
+        master_address: str,
+        segment: int = 64 << 20,
+        local: int = 16 << 20,
+        metadata: str = "P2PHANDSHAKE",
+        *,
+        host: str = "127.0.0.1",
+        on: Host | None = None,
+        **environment: str,
+    ):
         log = tmp_path / f"store{len(peers)}.log"
-        peer = Remote(Path(sys.executable), Path(__file__).parent / "store_peer.py", log, environment)
+        peer = Remote(Path(sys.executable), Path(__file__).parent / "store_peer.py", log, environment, on)
         peers.append(peer)
-        peer.code = peer.setup("127.0.0.1", metadata, segment, local, master_address)
+        peer.code = peer.setup(host, metadata, segment, local, master_address)
         return peer
 
     yield start

@@ -3,13 +3,21 @@
 What runs there shares files and processes with the test, but no address: not even 127.0.0.1.
 """
 
+import json
 import shutil
 import subprocess
+import sys
 from types import TracebackType
 
 import pytest
 
 TOOLS = ("unshare", "nsenter", "ip")
+
+GET = """
+import json, sys, urllib.request
+with urllib.request.urlopen(sys.argv[1], timeout=60) as reply:
+    print(json.dumps([reply.status, reply.read().decode(), reply.headers.get("Content-Type", "")]))
+"""
 
 
 class Host:
@@ -50,6 +58,15 @@ class Host:
     def ip(self, *arguments: str) -> None:
         """ip(8) there."""
         subprocess.run([*self.enter, "ip", *arguments], check=True)
+
+    def get(self, url: str) -> tuple[int, str, str]:
+        """(status, body, content type) of a GET from there; OSError if nobody answers."""
+        done = subprocess.run(
+            [*self.enter, sys.executable, "-c", GET, url], capture_output=True, text=True, check=False
+        )
+        if done.returncode:
+            raise OSError(done.stderr)
+        return tuple(json.loads(done.stdout))
 
 
 class Cable:
