@@ -154,11 +154,8 @@ void Client::Close() { impl_->parts.Close(); }
 const std::string& Client::hostname() const { return impl_->parts.name().text; }
 
 Health Client::health() const {
-  // Until the first heartbeat, set-up has just heard of the master.
-  const Membership& membership = impl_->parts.core().membership();
-  return membership.master_reachable() || membership.view_version() == 0
-             ? Health::kHealthy
-             : Health::kMasterUnreachable;
+  return impl_->parts.core().membership().master_reachable() ? Health::kHealthy
+                                                             : Health::kMasterUnreachable;
 }
 
 std::vector<StoreCode> Client::Put(std::span<const PutItem> items, const ReplicateConfig& config,

@@ -36,7 +36,7 @@ class Membership {
 
   // 0 = never heard.
   [[nodiscard]] std::uint64_t view_version() const { return view_version_.load(); }
-  // Whether the last ping was answered; false before the first.
+  // Whether the last ping was answered; true before the first, as set-up has just heard of it.
   [[nodiscard]] bool master_reachable() const { return master_reachable_.load(); }
   // How often all segments were mounted again.
   [[nodiscard]] std::uint64_t remounts() const { return remounts_.load(); }
@@ -48,7 +48,7 @@ class Membership {
   std::vector<SegmentInfo> wanted_ MC_GUARDED_BY(mutex_);
   std::vector<Uuid> retracted_ MC_GUARDED_BY(mutex_);
   std::atomic<std::uint64_t> view_version_{0};
-  std::atomic<bool> master_reachable_{false};
+  std::atomic<bool> master_reachable_{true};
   std::atomic<std::uint64_t> remounts_{0};
 };
 

@@ -75,6 +75,16 @@ TEST(Heartbeat, TellsThatTheMasterIsAwayAndThatItIsBack) {
   EXPECT_EQ(heart.operation.trouble(), "");
 }
 
+TEST(Heartbeat, TellsThatTheMasterWentBeforeItsFirstPing) {
+  Heart heart;
+  EXPECT_TRUE(heart.fixture.core.membership().master_reachable()) << "set-up heard of it";
+  heart.fixture.calls_lost = 1;
+  heart.Run(milliseconds(500));
+  EXPECT_FALSE(heart.fixture.core.membership().master_reachable());
+  heart.Run(milliseconds(1000));
+  EXPECT_TRUE(heart.fixture.core.membership().master_reachable());
+}
+
 TEST(Heartbeat, RepeatsALostRemountAtItsOwnPace) {
   Heart heart;
   heart.fixture.core.membership().Want({.id = Uuid{1, 1}, .name = "a"});
