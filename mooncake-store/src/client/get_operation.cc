@@ -12,8 +12,6 @@ namespace {
 
 constexpr std::uint8_t kMaxAsked = 3;     // Lookups for one item because its replicas failed.
 constexpr std::uint8_t kMaxVersions = 8;  // Replacements that one read follows.
-constexpr Duration kSuspicion = std::chrono::seconds(1);
-constexpr Duration kReportTimeout = std::chrono::seconds(1);
 
 }  // namespace
 
@@ -26,21 +24,15 @@ void GetOperation::Start(std::span<const GetItem> items, DestinationProvider* pr
   states_.clear();
   states_.resize(items.size());
   results_.assign(items.size(), Result{});
-  report_.segments.clear();
+  blame_.Clear();
 }
 
 Action GetOperation::Next(Instant now) {
-  if (!report_.segments.empty() && !reporting_) {
-    reporting_ = true;
-    std::swap(report_under_way_.segments, report_.segments);
-    report_.segments.clear();
-    report_under_way_.caller = core_.MakeCaller();
-    return Action::Call(kReportTag, now + kReportTimeout,
-                        Exchange<ReportFailedReadsRequest, ReportFailedReadsReply>{
-                            &report_under_way_, &report_reply_});
+  if (auto told = blame_.Next(core_, now)) {
+    return *told;
   }
   Instant wake = Instant::max();
-  bool pending = reporting_;
+  bool pending = blame_.under_way();
   for (std::uint32_t index = 0; index < kWindows; ++index) {
     Window& window = windows_[index];
     while (window.active || next_item_ < items_.size()) {
@@ -96,7 +88,7 @@ void GetOperation::Open(Window& window, Instant now) {
 std::optional<Action> GetOperation::NextOf(std::uint32_t index, Instant now) {
   Window& window = windows_[index];
   // A place is asked for anew only once the master has heard what failed there.
-  if (window.to_lookup > 0 && !window.lookup.active() && !reporting_) {
+  if (window.to_lookup > 0 && !window.lookup.active() && !blame_.under_way()) {
     StartLookup(window, index, now);
   }
   if (auto action = window.lookup.Next(now)) {
@@ -268,8 +260,7 @@ void GetOperation::ChooseReplica(ItemState& state, Instant now) const {
 }
 
 void GetOperation::OnReply(std::uint32_t tag, Instant now) {
-  if (tag == kReportTag) {
-    reporting_ = false;
+  if (blame_.Ended(tag)) {
     return;
   }
   Window& window = windows_[tag / kTagsPerWindow];
@@ -283,8 +274,7 @@ void GetOperation::OnReply(std::uint32_t tag, Instant now) {
 }
 
 void GetOperation::OnCallFailed(std::uint32_t tag, const Error& why, Instant now) {
-  if (tag == kReportTag) {
-    reporting_ = false;
+  if (blame_.Ended(tag)) {
     return;
   }
   Window& window = windows_[tag / kTagsPerWindow];
@@ -351,7 +341,8 @@ void GetOperation::TakeRenewal(Window& window, Instant now) {
                          answer.code == StoreCode::kRpcTimeout ||
                          answer.code == StoreCode::kSegmentNotFound;
     if (unknown && state.phase != Phase::kCheck) {
-      window.renew_at = std::min(window.renew_at, now + (now - asked_at) + kSuspicion / 10);
+      window.renew_at =
+          std::min(window.renew_at, now + (now - asked_at) + SegmentBlame::kSuspicion / 10);
       continue;  // The move may still end in time; if not, it is checked afterwards.
     }
     const bool replaced = answer.code == StoreCode::kOk;
@@ -387,8 +378,7 @@ void GetOperation::OnTransfersDone(std::uint32_t tag, std::span<const PieceFailu
     const TransferPiece& piece = window.batch.pieces[failure.piece];
     ItemState& state = states_[piece.item];
     if (IsPeerFault(failure.why)) {
-      piece.segment->Suspect(now + kSuspicion);
-      Report(piece.segment->identity);
+      blame_.Blame(*piece.segment, now);
     }
     if (!state.failed_piece) {
       state.failed_piece = true;
@@ -501,12 +491,6 @@ void GetOperation::SetPhase(Window& window, ItemState& state, Phase phase) {
   count(Phase::kCheck, window.to_check);
   window.unsettled -= static_cast<std::uint32_t>(phase == Phase::kSettled);
   state.phase = phase;
-}
-
-void GetOperation::Report(const SegmentIdentity& segment) {
-  if (std::ranges::find(report_.segments, segment) == report_.segments.end()) {
-    report_.segments.push_back(segment);
-  }
 }
 
 }  // namespace mooncake::store

@@ -28,6 +28,7 @@
 #include "mooncake-store/src/client/location.h"
 #include "mooncake-store/src/client/lookup.h"
 #include "mooncake-store/src/client/operation.h"
+#include "mooncake-store/src/client/segment_blame.h"
 
 namespace mooncake::store {
 
@@ -116,10 +117,9 @@ class GetOperation final : public Operation {
   };
   static constexpr std::uint32_t kWindows = 2;
 
-  // Tags: window * kTagsPerWindow + one of these; kReportTag stands alone.
+  // Tags: window * kTagsPerWindow + one of these, and SegmentBlame::kTag.
   enum TagKind : std::uint32_t { kLookupTag = 0, kMoveTag = 1, kRenewalTag = 2 };
   static constexpr std::uint32_t kTagsPerWindow = 4;
-  static constexpr std::uint32_t kReportTag = 1000;
 
   void Open(Window& window, Instant now);
   [[nodiscard]] std::optional<Action> NextOf(std::uint32_t index, Instant now);
@@ -146,7 +146,6 @@ class GetOperation final : public Operation {
   void Succeed(Window& window, std::uint32_t item);
   void Settle(Window& window, std::uint32_t item, StoreCode code, std::string_view cause);
   void SetPhase(Window& window, ItemState& state, Phase phase);
-  void Report(const SegmentIdentity& segment);
 
   ClientCore& core_;
   std::span<const GetItem> items_;
@@ -158,10 +157,7 @@ class GetOperation final : public Operation {
   FailureLog failures_;
   std::array<Window, kWindows> windows_;
 
-  bool reporting_ = false;
-  ReportFailedReadsRequest report_;  // Segments that failed and are not reported yet.
-  ReportFailedReadsRequest report_under_way_;
-  ReportFailedReadsReply report_reply_;
+  SegmentBlame blame_;
 };
 
 }  // namespace mooncake::store

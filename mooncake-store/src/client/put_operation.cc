@@ -15,8 +15,6 @@ namespace mooncake::store {
 namespace {
 
 constexpr std::uint8_t kMaxStarts = 3;
-constexpr Duration kSuspicion = std::chrono::seconds(1);
-constexpr Duration kReportTimeout = std::chrono::seconds(1);
 constexpr Duration kShortestRetry = std::chrono::milliseconds(1);
 constexpr Duration kDefaultRetry = std::chrono::milliseconds(5);
 
@@ -37,7 +35,7 @@ void PutOperation::Start(std::span<const PutItem> items, const ReplicateConfigVi
   chain_ = core_.NextChain();
   next_item_ = 0;
   failures_.Clear();
-  report_.segments.clear();
+  blame_.Clear();
   results_.assign(items.size(), StoreCode::kInternalError);
   states_.clear();
   states_.resize(items.size());
@@ -91,17 +89,11 @@ void PutOperation::CopyResults() {
 }
 
 Action PutOperation::Next(Instant now) {
-  if (!report_.segments.empty() && !reporting_) {
-    reporting_ = true;
-    std::swap(report_under_way_.segments, report_.segments);
-    report_.segments.clear();
-    report_under_way_.caller = core_.MakeCaller();
-    return Action::Call(kReportTag, now + kReportTimeout,
-                        Exchange<ReportFailedReadsRequest, ReportFailedReadsReply>{
-                            &report_under_way_, &report_reply_});
+  if (auto told = blame_.Next(core_, now)) {
+    return *told;
   }
   Instant wake = Instant::max();
-  bool pending = reporting_;
+  bool pending = blame_.under_way();
   for (std::uint32_t index = 0; index < kWindows; ++index) {
     Window& window = windows_[index];
     while (window.active || (next_item_ < items_.size() && MayOpen())) {
@@ -170,7 +162,7 @@ void PutOperation::Open(Window& window) {
 std::optional<Action> PutOperation::NextOf(std::uint32_t index, Instant now) {
   Window& window = windows_[index];
   const std::uint32_t tag = index * kTagsPerWindow;
-  if (window.start.idle() && !reporting_ && PrepareStart(window, now)) {
+  if (window.start.idle() && !blame_.under_way() && PrepareStart(window, now)) {
     window.start.Begin(now, core_.options().master_patience, chain_ + index);
   }
   if (window.start.ShouldSend(now)) {
@@ -279,7 +271,7 @@ bool PutOperation::PrepareEnd(Window& window) {
 
 Instant PutOperation::WakeOf(const Window& window) const {
   Instant wake = std::min(window.start.WakeAt(), window.ending.WakeAt());
-  if (window.start.idle() && !reporting_) {  // While a report travels no start is sent.
+  if (window.start.idle() && !blame_.under_way()) {  // While a report travels no start is sent.
     for (std::uint32_t item = window.first; item < window.end; ++item) {
       if (states_[item].phase == Phase::kStart) {
         wake = std::min(wake, states_[item].retry_at);
@@ -303,8 +295,7 @@ bool PutOperation::HoldsSpace() const {
 }
 
 void PutOperation::OnReply(std::uint32_t tag, Instant now) {
-  if (tag == kReportTag) {
-    reporting_ = false;
+  if (blame_.Ended(tag)) {
     return;
   }
   Window& window = windows_[tag / kTagsPerWindow];
@@ -325,8 +316,7 @@ void PutOperation::OnReply(std::uint32_t tag, Instant now) {
 }
 
 void PutOperation::OnCallFailed(std::uint32_t tag, const Error& why, Instant now) {
-  if (tag == kReportTag) {
-    reporting_ = false;
+  if (blame_.Ended(tag)) {
     return;
   }
   Window& window = windows_[tag / kTagsPerWindow];
@@ -435,8 +425,7 @@ void PutOperation::OnTransfersDone(std::uint32_t tag, std::span<const PieceFailu
     const TransferPiece& piece = window.batch.pieces[failure.piece];
     const bool peer_fault = IsPeerFault(failure.why);
     if (peer_fault) {
-      piece.segment->Suspect(now + kSuspicion);
-      Report(piece.segment->identity);
+      blame_.Blame(*piece.segment, now);
     }
     if (states_[piece.item].moved) {
       states_[piece.item].moved = false;
@@ -512,12 +501,6 @@ void PutOperation::Settle(Window& window, std::uint32_t item, StoreCode code,
   state.location = nullptr;
   state.phase = Phase::kSettled;
   --window.unsettled;
-}
-
-void PutOperation::Report(const SegmentIdentity& segment) {
-  if (std::ranges::find(report_.segments, segment) == report_.segments.end()) {
-    report_.segments.push_back(segment);
-  }
 }
 
 }  // namespace mooncake::store

@@ -31,6 +31,7 @@
 #include "mooncake-store/src/client/failure.h"
 #include "mooncake-store/src/client/location.h"
 #include "mooncake-store/src/client/operation.h"
+#include "mooncake-store/src/client/segment_blame.h"
 
 namespace mooncake::store {
 
@@ -117,7 +118,6 @@ class PutOperation final : public Operation {
 
   enum TagKind : std::uint32_t { kStartTag = 0, kMoveTag = 1, kEndTag = 2 };
   static constexpr std::uint32_t kTagsPerWindow = 4;
-  static constexpr std::uint32_t kReportTag = 1000;
 
   void FindDuplicates();
   void CopyResults();
@@ -139,7 +139,6 @@ class PutOperation final : public Operation {
   void Ended(Window& window, std::uint32_t item, StoreCode code, Instant now);
   void Revoke(std::uint32_t item, StoreCode code, bool restart, std::string_view cause);
   void Settle(Window& window, std::uint32_t item, StoreCode code, std::string_view cause);
-  void Report(const SegmentIdentity& segment);
 
   ClientCore& core_;
   std::span<const PutItem> items_;
@@ -158,10 +157,7 @@ class PutOperation final : public Operation {
   FailureLog failures_;
   std::array<Window, kWindows> windows_;
 
-  bool reporting_ = false;
-  ReportFailedReadsRequest report_;
-  ReportFailedReadsRequest report_under_way_;
-  ReportFailedReadsReply report_reply_;
+  SegmentBlame blame_;
 };
 
 }  // namespace mooncake::store
