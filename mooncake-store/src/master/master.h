@@ -164,6 +164,11 @@ class Master {
   MountSegmentReply Mount(const SegmentInfo& info, const Uuid& owner, Instant now,
                           Instant quiet_until);
 
+  // Looks up each key, and calls on_key(shard, index, found, readable) with the shard locked. What
+  // is found has been leased for `use` by then; groups and the policy hear of it at the end.
+  template <typename Request, typename OnKey>
+  void LookUp(const Request& request, LeaseUse use, bool reads, Instant now, Scratch& scratch,
+              OnKey on_key);
   // Lookups, in the order of the keys: what was found was leased already. `reads`: see
   // ClientChains::OnLookup().
   void TellLookedUp(const Caller& caller, const ChainPosition& chain, bool reads,

@@ -55,18 +55,10 @@ void Master::RenewGroups(Instant until, Instant now, Scratch& scratch) {
   scratch.groups.clear();
 }
 
-void Master::Handle(const BatchExistRequest& request, Instant now, BatchExistReply& reply) {
-  reply.Clear();
-  reply.code = StoreCode::kOk;
-  reply.lease_ttl_ms = Milliseconds(options_.lease_ttl);
-  if (request.keys.size() > kMaxKeysPerBatch) {
-    reply.code = StoreCode::kInvalidParams;
-    return;
-  }
-  ScratchLease lease(*this);
-  Scratch& scratch = *lease;
+template <typename Request, typename OnKey>
+void Master::LookUp(const Request& request, LeaseUse use, bool reads, Instant now, Scratch& scratch,
+                    OnKey on_key) {
   CountCaller(request.caller);
-  reply.exists.assign(request.keys.size(), 0);
   const ReadableSegments readable = Readable(request.caller.client, now, scratch);
   const Instant until = now + options_.lease_ttl;
   Group(request, scratch);
@@ -75,18 +67,31 @@ void Master::Handle(const BatchExistRequest& request, Instant now, BatchExistRep
     for (const std::uint32_t index : indices) {
       const Shard::Found found =
           shard.Lookup({scratch.hashes[index], kDefaultTenant, request.keys[index]}, readable);
-      if (found.code != StoreCode::kOk) {
-        continue;
+      if (found.code == StoreCode::kOk) {
+        NoteGroup(shard, *found.object, now, scratch);
+        shard.Lease(found.object->slot, use, until, now);
+        scratch.keys[index].slot = found.object->slot;
       }
-      NoteGroup(shard, *found.object, now, scratch);
-      shard.Lease(found.object->slot, LeaseUse::kRead, until, now);
-      scratch.keys[index].slot = found.object->slot;
-      reply.exists[index] = 1;
+      on_key(shard, index, found, readable);
     }
   });
-  TellLookedUp(request.caller, request.chain, false, until, scratch);
+  TellLookedUp(request.caller, request.chain, reads, until, scratch);
   RenewGroups(until, now, scratch);
   hub_.DrainIfGrown();
+}
+
+void Master::Handle(const BatchExistRequest& request, Instant now, BatchExistReply& reply) {
+  if (!BeginReply(request, reply)) {
+    return;
+  }
+  reply.lease_ttl_ms = Milliseconds(options_.lease_ttl);
+  reply.exists.assign(request.keys.size(), 0);
+  ScratchLease lease(*this);
+  LookUp(request, LeaseUse::kRead, /*reads=*/false, now, *lease,
+         [&](Shard& /*shard*/, std::uint32_t index, const Shard::Found& found,
+             ReadableSegments /*readable*/) {
+           reply.exists[index] = found.code == StoreCode::kOk ? 1 : 0;
+         });
 }
 
 void Master::AppendLocation(const ObjectRecord& object, const SegmentView& view,
@@ -120,62 +125,43 @@ void Master::AppendLocation(const ObjectRecord& object, const SegmentView& view,
 
 void Master::Handle(const BatchGetReplicasRequest& request, Instant now,
                     BatchGetReplicasReply& reply) {
-  reply.Clear();
-  reply.code = StoreCode::kOk;
-  reply.lease_ttl_ms =
-      Milliseconds(request.use == LeaseUse::kWhole ? options_.lease_ttl : options_.ReadTtl());
-  if (request.keys.size() > kMaxKeysPerBatch) {
-    reply.code = StoreCode::kInvalidParams;
+  if (!BeginReply(request, reply)) {
     return;
   }
+  reply.lease_ttl_ms =
+      Milliseconds(request.use == LeaseUse::kWhole ? options_.lease_ttl : options_.ReadTtl());
+  reply.objects.assign(request.keys.size(), {.code = StoreCode::kObjectNotFound});
   ScratchLease lease(*this);
   Scratch& scratch = *lease;
-  CountCaller(request.caller);
-  reply.objects.assign(request.keys.size(), {.code = StoreCode::kObjectNotFound});
-  const ReadableSegments readable = Readable(request.caller.client, now, scratch);
-  const Instant until = now + options_.lease_ttl;
   std::uint64_t hits = 0;
   std::uint64_t hit_bytes = 0;
-  Group(request, scratch);
-  VisitShards(scratch, [&](Shard& shard,
-                           std::span<const std::uint32_t> indices) MC_NO_THREAD_SAFETY_ANALYSIS {
-    for (const std::uint32_t index : indices) {
-      ObjectLocation& location = reply.objects[index];
-      const Shard::Found found =
-          shard.Lookup({scratch.hashes[index], kDefaultTenant, request.keys[index]}, readable);
-      location.code = found.code;
-      if (found.code != StoreCode::kOk) {
-        continue;
-      }
-      NoteGroup(shard, *found.object, now, scratch);
-      shard.Lease(found.object->slot, request.use, until, now);
-      scratch.keys[index].slot = found.object->slot;
-      AppendLocation(*found.object, *scratch.view, readable, location, reply.table);
-      if (const auto checksum = shard.ChecksumOf(*found.object)) {
-        location.has_checksum = true;
-        location.checksum = *checksum;
-      }
-      ++hits;
-      hit_bytes += location.size_bytes;
-    }
-  });
+  LookUp(request, request.use, /*reads=*/true, now, scratch,
+         [&](Shard& shard, std::uint32_t index, const Shard::Found& found,
+             ReadableSegments readable) MC_NO_THREAD_SAFETY_ANALYSIS {
+           ObjectLocation& location = reply.objects[index];
+           location.code = found.code;
+           if (found.code != StoreCode::kOk) {
+             return;
+           }
+           AppendLocation(*found.object, *scratch.view, readable, location, reply.table);
+           if (const auto checksum = shard.ChecksumOf(*found.object)) {
+             location.has_checksum = true;
+             location.checksum = *checksum;
+           }
+           ++hits;
+           hit_bytes += location.size_bytes;
+         });
   counters_.gets += request.keys.size();
   counters_.get_hits += hits;
   counters_.hit_bytes += hit_bytes;
-  TellLookedUp(request.caller, request.chain, true, until, scratch);
-  RenewGroups(until, now, scratch);
-  hub_.DrainIfGrown();
 }
 
 void Master::Peek(const BatchGetReplicasRequest& request, Instant now,
                   BatchGetReplicasReply& reply) {
-  reply.Clear();
-  reply.code = StoreCode::kOk;
-  reply.lease_ttl_ms = 0;
-  if (request.keys.size() > kMaxKeysPerBatch) {
-    reply.code = StoreCode::kInvalidParams;
+  if (!BeginReply(request, reply)) {
     return;
   }
+  reply.lease_ttl_ms = 0;
   ScratchLease lease(*this);
   Scratch& scratch = *lease;
   reply.objects.assign(request.keys.size(), {.code = StoreCode::kObjectNotFound});

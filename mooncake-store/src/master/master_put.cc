@@ -81,10 +81,7 @@ bool Master::OverMetadataLimit() const {
 }
 
 void Master::Handle(const BatchPutStartRequest& request, Instant now, BatchPutStartReply& reply) {
-  reply.Clear();
-  reply.code = StoreCode::kOk;
-  if (request.keys.size() > kMaxKeysPerBatch || request.keys.size() != request.sizes_bytes.size()) {
-    reply.code = StoreCode::kInvalidParams;
+  if (!BeginReply(request, reply, request.keys.size() == request.sizes_bytes.size())) {
     return;
   }
   CountCaller(request.caller);
@@ -348,10 +345,7 @@ void Master::TellPut(PutBatch& batch) {
 }
 
 void Master::Handle(const BatchPutEndRequest& request, Instant now, BatchPutEndReply& reply) {
-  reply.Clear();
-  reply.code = StoreCode::kOk;
-  if (request.keys.size() > kMaxKeysPerBatch || request.keys.size() != request.endings.size()) {
-    reply.code = StoreCode::kInvalidParams;
+  if (!BeginReply(request, reply, request.keys.size() == request.endings.size())) {
     return;
   }
   ScratchLease lease(*this);

@@ -4,10 +4,7 @@
 namespace mooncake::store {
 
 void Master::Handle(const BatchRemoveRequest& request, Instant now, BatchRemoveReply& reply) {
-  reply.Clear();
-  reply.code = StoreCode::kOk;
-  if (request.keys.size() > kMaxKeysPerBatch) {
-    reply.code = StoreCode::kInvalidParams;
+  if (!BeginReply(request, reply)) {
     return;
   }
   ScratchLease lease(*this);
@@ -31,10 +28,7 @@ void Master::Handle(const BatchRemoveRequest& request, Instant now, BatchRemoveR
 
 void Master::Handle(const BatchReplicaClearRequest& request, Instant now,
                     BatchReplicaClearReply& reply) {
-  reply.Clear();
-  reply.code = StoreCode::kOk;
-  if (request.keys.size() > kMaxKeysPerBatch) {
-    reply.code = StoreCode::kInvalidParams;
+  if (!BeginReply(request, reply)) {
     return;
   }
   ScratchLease lease(*this);

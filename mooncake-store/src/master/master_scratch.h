@@ -56,6 +56,16 @@ class Master::ScratchLease {
   std::unique_ptr<Scratch> scratch_;
 };
 
+// Begins an answer about keys. False when they are too many, or `matching` says that something else
+// does not come in their number; the answer then says so.
+template <typename Request, typename Reply>
+[[nodiscard]] bool BeginReply(const Request& request, Reply& reply, bool matching = true) {
+  reply.Clear();
+  const bool accepted = matching && request.keys.size() <= kMaxKeysPerBatch;
+  reply.code = accepted ? StoreCode::kOk : StoreCode::kInvalidParams;
+  return accepted;
+}
+
 inline constexpr std::uint32_t kDefaultTenant = 0;  // Tenants are off: whatever a caller names.
 
 template <typename Request>
