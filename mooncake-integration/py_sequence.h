@@ -8,25 +8,33 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <string>
 #include <vector>
 
 namespace mooncake::integration {
 
-// A list, a tuple or anything that can be iterated, held while its elements are borrowed.
+// The elements of a list, a tuple or anything that can be iterated, held on their own: what Python
+// code does to the list meanwhile, in another thread or in an element's __index__, changes nothing
+// here.
+// Errors: TypeError for what cannot be iterated, and for a str or bytes, which is one thing where
+// several are wanted.
 class FastSequence {
  public:
-  explicit FastSequence(pybind11::handle object)
-      : held_(pybind11::reinterpret_steal<pybind11::object>(
-            PySequence_Fast(object.ptr(), "expected a sequence such as a list"))) {
+  explicit FastSequence(pybind11::handle object) {
+    if (PyUnicode_Check(object.ptr()) || PyBytes_Check(object.ptr())) {
+      throw pybind11::type_error("expected a sequence such as a list, not one " +
+                                 std::string(Py_TYPE(object.ptr())->tp_name));
+    }
+    held_ = pybind11::reinterpret_steal<pybind11::object>(PySequence_Tuple(object.ptr()));
     if (!held_) {
       throw pybind11::error_already_set();
     }
   }
   [[nodiscard]] std::size_t size() const {
-    return static_cast<std::size_t>(PySequence_Fast_GET_SIZE(held_.ptr()));
+    return static_cast<std::size_t>(PyTuple_GET_SIZE(held_.ptr()));
   }
   [[nodiscard]] PyObject* operator[](std::size_t index) const {
-    return PySequence_Fast_GET_ITEM(held_.ptr(), static_cast<Py_ssize_t>(index));
+    return PyTuple_GET_ITEM(held_.ptr(), static_cast<Py_ssize_t>(index));
   }
 
  private:
