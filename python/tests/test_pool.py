@@ -140,3 +140,23 @@ def test_the_masters_memory_stays_where_it_is_while_objects_come_and_go(start_ma
             assert store.put_batch(keys, [b"x" * 256] * len(keys)) == 0
         sizes.append(resident(master))
     assert sizes[-1] <= 1.15 * sizes[2], sizes
+
+
+def test_objects_lie_near_their_writer_however_its_host_is_addressed(start_master, start_store):
+    master = start_master("--allocation_strategy=local_first")
+    # Two containers of a host have addresses of their own, and one of another host looks like the first.
+    left = [start_store(master.address, host=host, MC_STORE_HOST_ID="left") for host in ("127.0.0.1", "127.0.0.2")]
+    right = [start_store(master.address, MC_STORE_HOST_ID="right")]
+    segments = json.loads(master.http("/get_segments_detail")[1])["segments"]
+    endpoints = {segment["segment_name"]: segment["te_endpoint"] for segment in segments}
+
+    def used_by(writer, prefix: str) -> set[str]:
+        keys = [f"{prefix}/{number}" for number in range(50)]
+        assert writer.put_many(keys, 1000) == {}
+        found = json.loads(master.http(f"/batch_query_keys?keys={','.join(keys)}")[1])["data"]
+        return {found[key]["values"][0]["transport_endpoint_"] for key in keys}
+
+    for name, stores in (("left", left), ("right", right)):
+        near = {endpoints[store.hostname()] for store in stores}
+        assert used_by(start_store(master.address, segment=0, MC_STORE_HOST_ID=name), name) == near
+    assert used_by(start_store(master.address, segment=0), "unknown") == set(endpoints.values())

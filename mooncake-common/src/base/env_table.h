@@ -144,6 +144,11 @@ inline constexpr auto kEnvTable = std::to_array<EnvVariable>({
      .type = EnvType::kFlag,
      .fallback = "1",
      .meaning = "serve repeated gets of a key from its lease without asking the master"},
+    {.name = "MC_STORE_HOST_ID",
+     .type = EnvType::kText,
+     .fallback = "",
+     .meaning = "name of this host for placement near the writer, equal for all its containers; "
+                "unset: the host part of local_hostname"},
     {.name = "MC_STORE_PUT_WAIT_MS",
      .type = EnvType::kDuration,
      .fallback = "100",

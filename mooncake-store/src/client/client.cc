@@ -47,6 +47,9 @@ ReplicateConfigView ViewOf(const ReplicateConfig& config, std::string_view host_
 // How the host is named to the master; empty = unknown, so that two hosts called localhost are not
 // taken for one.
 std::string HostIdOf(const std::string& host) {
+  if (std::string named = EnvText("MC_STORE_HOST_ID"); !named.empty()) {
+    return named;
+  }
   return host.empty() || IsLoopbackHost(host) || IsWildcardHost(host) ? std::string{} : host;
 }
 
