@@ -245,11 +245,13 @@ std::vector<std::int64_t> PyStore::GetInto(
         for (std::size_t i = 0; i < keys.size(); ++i) {
           const bool registered =
               std::ranges::all_of(fragments[i], [&](const store::Fragment& fragment) {
-                return client->IsRegistered(fragment.memory, fragment.length_bytes);
+                return client->IsRegistered(fragment.memory, fragment.length_bytes,
+                                            MemoryAccess::kWrite);
               });
           if (!registered) {
             sizes[i] = Refuse("get", keys[i],
-                              "its memory is not registered; call register_buffer() first");
+                              "its memory is not registered, or may only be read; call "
+                              "register_buffer() first, with memory that may be written");
             continue;
           }
           items.push_back({.key = keys[i], .fragments = fragments[i], .fragment_results = nullptr});
@@ -289,9 +291,10 @@ void PyStore::GetRanges(std::span<RangesRequest> requests) {
             const std::uint64_t address = request.buffer + request.destinations[i];
             std::byte* const memory = ToPointer(address);
             if (address < request.buffer || request.sizes[i] == 0 ||
-                !client->IsRegistered(memory, request.sizes[i])) {
-              Refuse("get ranges of", request.key,
-                     "the destination is empty or not inside registered memory");
+                !client->IsRegistered(memory, request.sizes[i], MemoryAccess::kWrite)) {
+              Refuse(
+                  "get ranges of", request.key,
+                  "the destination is empty, or not inside registered memory that may be written");
               continue;
             }
             fragments[r].push_back({.memory = memory,

@@ -199,20 +199,25 @@ def test_registering_memory(store):
     assert store.register_buffer(memory.address, 0) == -600
 
 
+def protect(address: int, size: int, how: int) -> None:
+    """What the memory may be used for from now on."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    libc.mprotect.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
+    assert libc.mprotect(address, size, how) == 0
+
+
 def test_registering_takes_only_memory_that_is_there(store):
     """Ours: a wrong address is an error in words."""
     page = mmap.PAGESIZE
     memory = Memory(4 * page)
-    libc = ctypes.CDLL(None, use_errno=True)
-    libc.mprotect.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
-    assert libc.mprotect(memory.address + 2 * page, page, mmap.PROT_READ) == 0
+    protect(memory.address + 2 * page, page, 0)
     for begin, size, why in (
         (0, 4096, "not mapped"),
         (8, 4096, "not mapped"),
         (1 << 46, 4096, "not mapped"),
         (memory.address, 0, "empty"),
         (memory.address, (1 << 64) - page, "beyond"),
-        (memory.address, 4 * page, "reading only"),
+        (memory.address, 4 * page, "may not be read"),
     ):
         assert store.register_buffer(begin, size) == -600, (begin, size)
         code, text = store.last_error()
@@ -220,6 +225,28 @@ def test_registering_takes_only_memory_that_is_there(store):
     assert store.register_buffer(memory.address, 2 * page) == 0
     assert store.get_into_ranges([memory.address], [["k"]], [[[(1 << 64) - 1]]], [[[0]]], [[[1]]]) == [[[-600]]]
     assert store.put_from("k", memory.address + 1, (1 << 64) - 1) == -600
+
+
+@pytest.mark.parametrize("force_tcp", ["0", "1"])
+def test_memory_that_may_only_be_read_can_be_put_from(master, start_local, monkeypatch, force_tcp):
+    """Ours: as model weights are, mapped from a file."""
+    monkeypatch.setenv("MC_FORCE_TCP", force_tcp)
+    start_local(master.address)  # Lends memory.
+    store = start_local(master.address, segment=0)
+    memory = Memory(1 << 20)
+    value = os.urandom(memory.size)
+    memory.bytes[:] = value
+    protect(memory.address, memory.size // 2, mmap.PROT_READ)  # The other half could be written.
+    assert store.register_buffer(memory.address, memory.size) == 0
+    assert store.put_from("whole", memory.address, memory.size) == 0
+    assert store.batch_put_from(["part"], [memory.address + 1], [1000]) == [0]
+    assert store.get("whole") == value
+    assert store.get("part") == value[1:1001]
+    assert store.get_into("part", memory.address, memory.size) == -600
+    assert "may only be read" in store.last_error()[1]
+    assert store.get_into_ranges([memory.address], [["part"]], [[[0]]], [[[0]]], [[[1]]]) == [[[-600]]]
+    assert memory.bytes[:] == value
+    assert store.unregister_buffer(memory.address) == 0
 
 
 def test_buffer_handles_speak_the_buffer_protocol(store):
@@ -412,6 +439,12 @@ def test_a_segment_may_be_smaller_than_16_mib(master, start_local, size):
     assert store.put("k", value) == 0
     assert store.get("k") == value
     assert store.put("too large", bytes(size + 4096)) == -200
+
+
+def test_a_segment_smaller_than_a_page_is_refused_in_words(master):
+    store = MooncakeDistributedStore()
+    assert store.setup("127.0.0.1", "P2PHANDSHAKE", 4095, LOCAL, "tcp", "", master.address) == -600
+    assert "4095" in store.last_error()[1] and "4096" in store.last_error()[1], store.last_error()
 
 
 def test_a_batch_of_4096_keys_is_written_and_read_without_a_copy(store, buffer):

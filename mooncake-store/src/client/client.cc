@@ -282,10 +282,13 @@ StoreCode Client::RegisterBuffer(void* address, std::uint64_t length_bytes) {
                          FailureText(StoreCode::kInvalidParams, "register buffer",
                                      fmt::format("{} of {} bytes", address, length_bytes), cause));
   };
-  if (const auto mapped = CheckMapped(address, length_bytes, MemoryAccess::kWrite); !mapped) {
+  const auto access = CheckMapped(address, length_bytes, MemoryAccess::kWrite)
+                          ? MemoryAccess::kWrite
+                          : MemoryAccess::kRead;
+  if (const auto mapped = CheckMapped(address, length_bytes, access); !mapped) {
     return refuse(mapped.error().message);
   }
-  if (!impl_->registered.Add(address, length_bytes)) {
+  if (!impl_->registered.Add(address, length_bytes, access)) {
     return refuse("it overlaps a buffer that is registered");
   }
   const transfer::MemoryRegistration memory{
@@ -309,9 +312,10 @@ StoreCode Client::UnregisterBuffer(void* address) {
   return StoreCode::kOk;
 }
 
-bool Client::IsRegistered(const void* address, std::uint64_t length_bytes) const {
+bool Client::IsRegistered(const void* address, std::uint64_t length_bytes,
+                          MemoryAccess access) const {
   const LocalBuffer* const local = impl_->parts.local_buffer().get();
-  return impl_->registered.Contains(address, length_bytes) ||
+  return impl_->registered.Contains(address, length_bytes, access) ||
          (local != nullptr &&
           local->Contains(static_cast<const std::byte*>(address), length_bytes));
 }

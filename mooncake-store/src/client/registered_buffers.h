@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <map>
 
+#include "mooncake-common/src/base/mapped_memory.h"
 #include "mooncake-common/src/concurrency/mutex.h"
 
 namespace mooncake::store {
@@ -13,38 +14,49 @@ namespace mooncake::store {
 class RegisteredBuffers {
  public:
   // False if it is empty or overlaps another.
-  [[nodiscard]] bool Add(const void* address, std::uint64_t length_bytes) {
+  [[nodiscard]] bool Add(const void* address, std::uint64_t length_bytes, MemoryAccess access) {
     const auto begin = reinterpret_cast<std::uintptr_t>(address);
     if (length_bytes == 0 || begin + length_bytes < begin) {
       return false;
     }
     const MutexLock lock(mutex_);
-    const auto next = ends_.lower_bound(begin);
-    if (next != ends_.end() && next->first < begin + length_bytes) {
+    const auto next = buffers_.lower_bound(begin);
+    if (next != buffers_.end() && next->first < begin + length_bytes) {
       return false;
     }
-    if (next != ends_.begin() && std::prev(next)->second > begin) {
+    if (next != buffers_.begin() && std::prev(next)->second.end > begin) {
       return false;
     }
-    ends_.emplace_hint(next, begin, begin + length_bytes);
+    buffers_.emplace_hint(next, begin, Buffer{begin + length_bytes, access});
     return true;
   }
   // False if none begins at `address`.
   [[nodiscard]] bool Remove(const void* address) {
     const MutexLock lock(mutex_);
-    return ends_.erase(reinterpret_cast<std::uintptr_t>(address)) == 1;
+    return buffers_.erase(reinterpret_cast<std::uintptr_t>(address)) == 1;
   }
-  [[nodiscard]] bool Contains(const void* address, std::uint64_t length_bytes) const {
+  // Whether one buffer holds the whole range and may be used so.
+  [[nodiscard]] bool Contains(const void* address, std::uint64_t length_bytes,
+                              MemoryAccess access) const {
     const auto begin = reinterpret_cast<std::uintptr_t>(address);
     const MutexLock lock(mutex_);
-    const auto next = ends_.upper_bound(begin);
-    return next != ends_.begin() && std::prev(next)->second - begin >= length_bytes &&
-           std::prev(next)->second >= begin;
+    const auto next = buffers_.upper_bound(begin);
+    if (next == buffers_.begin()) {
+      return false;
+    }
+    const Buffer& buffer = std::prev(next)->second;
+    return buffer.end >= begin && buffer.end - begin >= length_bytes &&
+           (access == MemoryAccess::kRead || buffer.access == MemoryAccess::kWrite);
   }
 
  private:
+  struct Buffer {
+    std::uintptr_t end = 0;
+    MemoryAccess access = MemoryAccess::kWrite;  // What it may be used for at most.
+  };
+
   mutable Mutex mutex_;
-  std::map<std::uintptr_t, std::uintptr_t> ends_ MC_GUARDED_BY(mutex_);  // Begin -> end.
+  std::map<std::uintptr_t, Buffer> buffers_ MC_GUARDED_BY(mutex_);  // By their begin.
 };
 
 }  // namespace mooncake::store

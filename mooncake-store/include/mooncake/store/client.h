@@ -21,6 +21,7 @@
 #include <vector>
 
 #include "mooncake-common/src/base/clock.h"
+#include "mooncake-common/src/base/mapped_memory.h"
 #include "mooncake-common/src/base/uuid.h"
 #include "mooncake-store/src/client/get_operation.h"
 #include "mooncake-store/src/client/local_buffer.h"
@@ -126,13 +127,15 @@ class Client {
   // Bytes, or a negative code. Grants a lease.
   [[nodiscard]] std::int64_t Size(std::string_view key);
 
-  // Memory that zero-copy calls may use; it stays mapped and writable until it is unregistered.
-  // kInvalidParams: empty, not mapped, not writable, or overlapping another.
+  // Memory that zero-copy calls may use; it stays mapped as it is until it is unregistered. What
+  // may only be read can be put from, not got into. kInvalidParams: empty, not mapped, not
+  // readable, or overlapping another.
   [[nodiscard]] StoreCode RegisterBuffer(void* address, std::uint64_t length_bytes);
   // kInvalidParams: none begins there.
   [[nodiscard]] StoreCode UnregisterBuffer(void* address);
-  // Whether a range lies inside one registered buffer or the local buffer.
-  [[nodiscard]] bool IsRegistered(const void* address, std::uint64_t length_bytes) const;
+  // Whether a range lies inside one registered buffer that may be used so, or the local buffer.
+  [[nodiscard]] bool IsRegistered(const void* address, std::uint64_t length_bytes,
+                                  MemoryAccess access) const;
 
   // Registered memory for copying calls and buffer handles; null when there is none. Ranges of it
   // stay what they are as long as their taker shares it, also beyond Close().
