@@ -1,5 +1,7 @@
 #include "mooncake-store/src/client/client_parts.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <chrono>
 #include <string>
@@ -177,6 +179,11 @@ ClientParts::~ClientParts() {
 }
 
 std::expected<Uuid, StoreError> ClientParts::Mount(std::uint64_t length_bytes) {
+  if (length_bytes < kMinSegmentBytes) {
+    return Refuse(
+        StoreCode::kInvalidParams, "mount segment", name_.text,
+        fmt::format("it has {} bytes; lend at least {}, or none", length_bytes, kMinSegmentBytes));
+  }
   auto memory = engine_->AllocateManaged(length_bytes, {.dedicated = true, .warm = true});
   if (!memory) {
     return Refuse(CodeOf(memory.error()), "allocate a segment for", name_.text,

@@ -30,7 +30,6 @@
 
 namespace mooncake::store {
 
-inline constexpr std::uint64_t kMinSegmentBytes = 4096;
 inline constexpr SegmentNumber kMaxSegments = 16384;
 
 struct Segment {

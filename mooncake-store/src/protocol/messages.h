@@ -25,6 +25,7 @@ namespace mooncake::store {
 
 inline constexpr std::size_t kMaxKeysPerBatch = 16384;  // A client cuts larger calls into windows.
 inline constexpr std::size_t kMaxKeyBytes = 16384;
+inline constexpr std::uint64_t kMinSegmentBytes = 4096;
 
 // Numbers of the RPC frames. Only ever added to.
 enum class Method : std::uint16_t {
