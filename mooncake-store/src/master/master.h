@@ -43,6 +43,7 @@ struct ObjectSweep {
   std::uint32_t shard = 0;
   std::size_t position = 0;  // In the shard.
   std::uint64_t removed = 0;
+  std::uint64_t reply_bytes = 0;  // About what StepGet() has appended takes in a message.
 };
 
 // A segment as the admin interface shows it.
@@ -92,7 +93,8 @@ class Master {
   // One step of a removal; sweep.removed counts. True when it is done. Leased objects stay unless
   // sweep.force; those being written stay.
   [[nodiscard]] bool StepRemove(ObjectSweep& sweep, Instant now);
-  // One step of a lookup; appends to `reply` what is readable for `client`, and leases it.
+  // One step of a lookup; appends to `reply` what is readable for `client`, and leases it. Ends
+  // early, with kBufferOverflow and nothing else, when that is more than one answer can carry.
   [[nodiscard]] bool StepGet(ObjectSweep& sweep, const Uuid& client, Instant now,
                              GetReplicasByRegexReply& reply);
   // One step of listing the keys that are readable, without leasing them.

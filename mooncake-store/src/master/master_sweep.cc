@@ -14,6 +14,9 @@ namespace {
 constexpr std::size_t kStep = 256;
 constexpr std::size_t kPatternStep = 32;
 
+// Of the answer to a lookup by pattern; an RPC message has at most 64 MiB.
+constexpr std::uint64_t kMaxReplyBytes = 48ULL << 20;
+
 StoreCode CompileInto(std::string_view pattern, ObjectSweep& sweep) {
   auto compiled = KeyPattern::Compile(pattern);
   if (!compiled) {
@@ -114,10 +117,18 @@ bool Master::StepGet(ObjectSweep& sweep, const Uuid& client, Instant now,
       }
       shard.Lease(found.object->slot, LeaseUse::kWhole, until, now);
       hub_.OnLease({ref.hash, found.object->slot}, until);
+      const std::size_t extents_before = reply.table.extents.size();
       reply.keys.push_back(key);
       AppendLocation(*found.object, *scratch.view, readable, reply.objects.emplace_back(),
                      reply.table);
+      sweep.reply_bytes +=
+          key.size() + sizeof(ObjectLocation) +
+          (reply.table.extents.size() - extents_before) * (sizeof(Replica) + sizeof(Extent));
     }
+  }
+  if (sweep.reply_bytes > kMaxReplyBytes) {
+    reply = {.code = StoreCode::kBufferOverflow};
+    return true;
   }
   hub_.DrainIfGrown();
   return done;

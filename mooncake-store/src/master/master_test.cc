@@ -353,6 +353,22 @@ TEST(Master, RemovesByPatternFoundAnywhere) {
   EXPECT_EQ(test.master.counters().objects, 0U);
 }
 
+TEST(Master, StopsALookupThatNoAnswerCanCarry) {
+  TestMaster test;
+  ASSERT_EQ(test.Mount(1, 1 << 20), StoreCode::kOk);
+  for (int number = 0; number < 4000; ++number) {  // Of keys alone 64 MB.
+    ASSERT_EQ(test.Put(std::string(16000, 'k') + std::to_string(number), 64), StoreCode::kOk);
+  }
+  ObjectSweep sweep;
+  GetReplicasByRegexReply found;
+  ASSERT_EQ(Master::Begin(GetReplicasByRegexRequest{.pattern = "^k"}, sweep), StoreCode::kOk);
+  while (!test.master.StepGet(sweep, TestMaster::Client(1), test.now(), found)) {
+  }
+  EXPECT_EQ(found.code, StoreCode::kBufferOverflow);
+  EXPECT_TRUE(found.keys.empty() && found.objects.empty() && found.table.extents.empty());
+  EXPECT_LT(sweep.reply_bytes, 64ULL << 20);  // An RPC message.
+}
+
 TEST(Master, AReadOfOneMemberRenewsTheLeasesOfItsGroup) {
   TestMaster test;
   ASSERT_EQ(test.Mount(1, 64 * kPage), StoreCode::kOk);
