@@ -35,7 +35,8 @@ void CallSlot::Sent(Instant now) {
 bool CallSlot::Failed(const Error& why, Instant now) {
   MC_CHECK(state_ == State::kSent);
   ++failures_;
-  if (now >= give_up_at_ || why.code == ErrorCode::kCancelled) {
+  if (now >= give_up_at_ || why.code == ErrorCode::kCancelled ||
+      why.code == ErrorCode::kInvalidArgument) {
     state_ = State::kIdle;
     return false;
   }

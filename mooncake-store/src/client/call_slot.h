@@ -36,7 +36,7 @@ class CallSlot {
 
   void Answered() { state_ = State::kIdle; }
   // Whether it will be sent again; else the question is given up, and the slot idle. A cancelled
-  // call is not sent again: its client is closing.
+  // call is not sent again: its client is closing. Nor is one that the master refused in words.
   [[nodiscard]] bool Failed(const Error& why, Instant now);
   // Some try before the last one got no answer, and may have been carried out.
   [[nodiscard]] bool ambiguous() const { return failures_ > 0; }

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <ranges>
 #include <utility>
 
 #include "mooncake-common/src/base/address.h"
@@ -14,6 +15,7 @@
 #include "mooncake-store/src/client/client_parts.h"
 #include "mooncake-store/src/client/failure.h"
 #include "mooncake-store/src/client/key_operations.h"
+#include "mooncake-store/src/client/key_window.h"
 #include "mooncake-store/src/client/locate_operation.h"
 #include "mooncake-store/src/client/registered_buffers.h"
 #include "mooncake-store/src/client/stock.h"
@@ -227,9 +229,9 @@ std::vector<std::string> Client::ClearReplicas(std::span<const std::string_view>
     const auto window =
         keys.subspan(first, std::min<std::size_t>(core.options().window_keys, keys.size() - first));
     ReplicaClearOperation clear(core);
-    clear.Start(
-        {.caller = {}, .segment_name = segment_name, .keys = {window.begin(), window.end()}},
-        core.options().master_patience);
+    const auto sent = std::views::transform(window, KeyToSend);
+    clear.Start({.caller = {}, .segment_name = segment_name, .keys = {sent.begin(), sent.end()}},
+                core.options().master_patience);
     impl_->parts.Run(clear);
     const StoreCode code = clear.code() != StoreCode::kOk ? clear.code() : clear.reply().code;
     if (code != StoreCode::kOk) {

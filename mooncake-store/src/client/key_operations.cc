@@ -15,6 +15,11 @@ std::uint32_t EndOfKeys(std::span<const std::string_view> keys, std::uint32_t fi
       [keys](std::uint32_t i) { return keys[i].size(); }, [](std::uint32_t) { return 0U; });
 }
 
+void FillKeys(std::span<const std::string_view> keys, std::vector<std::string_view>& sent) {
+  sent.resize(keys.size());
+  std::ranges::transform(keys, sent.begin(), KeyToSend);
+}
+
 }  // namespace
 
 void ExistOperation::Start(std::span<const std::string_view> keys) {
@@ -33,7 +38,7 @@ Action ExistOperation::Next(Instant now) {
       return Action::Done();
     }
     end_ = EndOfKeys(keys_, first_);
-    request_.keys.assign(keys_.begin() + first_, keys_.begin() + end_);
+    FillKeys(keys_.subspan(first_, end_ - first_), request_.keys);
     request_.chain = ChainPosition{
         .chain_id = chain_, .position = first_, .total = static_cast<std::uint32_t>(keys_.size())};
     slot_.Begin(now, core_.options().master_patience, chain_);
@@ -88,7 +93,7 @@ Action RemoveOperation::Next(Instant now) {
     }
     end_ = EndOfKeys(keys_, first_);
     request_.force = force_;
-    request_.keys.assign(keys_.begin() + first_, keys_.begin() + end_);
+    FillKeys(keys_.subspan(first_, end_ - first_), request_.keys);
     slot_.Begin(now, core_.options().master_patience, core_.NextChain());
   }
   if (slot_.ShouldSend(now)) {

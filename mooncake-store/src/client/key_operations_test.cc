@@ -54,15 +54,38 @@ TEST(ExistOperation, GivesEveryKeyTheCodeOfAMasterThatDoesNotAnswer) {
                              testing::HasSubstr("check that the master runs")));
 }
 
-TEST(ExistOperation, DoesNotAskAgainAfterItsClientWasClosed) {
+TEST(ExistOperation, DoesNotAskAgainWhatMoreAskingCannotChange) {
+  for (const auto& [why, code] :
+       {std::pair{ErrorCode::kCancelled, -900}, std::pair{ErrorCode::kInvalidArgument, -600}}) {
+    ClientFixture fixture;
+    fixture.refuse_calls = Error{why, "the client was stopped, or the master refused in words"};
+    ExistOperation operation(fixture.core);
+    const std::vector<std::string_view> keys{"a"};
+    operation.Start(keys);
+    EXPECT_TRUE(fixture.driver.Run(operation));
+    EXPECT_EQ(fixture.calls, 1);
+    EXPECT_THAT(operation.results(), testing::ElementsAre(code));
+  }
+}
+
+TEST(KeyOperations, AKeyThatIsTooLongIsNotFoundAndNotSent) {
   ClientFixture fixture;
-  fixture.refuse_calls = Error{ErrorCode::kCancelled, "the client was stopped"};
-  ExistOperation operation(fixture.core);
-  const std::vector<std::string_view> keys{"a"};
-  operation.Start(keys);
-  EXPECT_TRUE(fixture.driver.Run(operation));
-  EXPECT_EQ(fixture.calls, 1);
-  EXPECT_THAT(operation.results(), testing::ElementsAre(-900));
+  fixture.master.Mount("a:1", 4096, Uuid{1, 1});
+  fixture.master.Make("k", PatternBytes(1, 1), {0});
+  const std::string longest(kMaxKeyBytes, 'x');
+  const std::string longer = longest + 'x';
+  const std::vector<std::string_view> keys{longer, "k", longest};
+  ExistOperation exist(fixture.core);
+  exist.Start(keys);
+  EXPECT_TRUE(fixture.driver.Run(exist));
+  EXPECT_THAT(exist.results(), testing::ElementsAre(0, 1, 0));
+  RemoveOperation remove(fixture.core);
+  remove.Start(keys, true);
+  EXPECT_TRUE(fixture.driver.Run(remove));
+  EXPECT_THAT(remove.results(), testing::ElementsAre(StoreCode::kObjectNotFound, StoreCode::kOk,
+                                                     StoreCode::kObjectNotFound));
+  EXPECT_THAT(fixture.driver.transcript, testing::HasSubstr(longest));
+  EXPECT_THAT(fixture.driver.transcript, testing::Not(testing::HasSubstr(longer)));
 }
 
 TEST(RemoveOperation, RemovesAndForgets) {

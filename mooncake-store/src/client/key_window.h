@@ -1,9 +1,12 @@
-// Cuts a call into windows that one message can carry.
+// Cuts a call into windows that one message can carry, and keys to what it may carry.
 //
 // Thread-safety: pure.
 #pragma once
 
 #include <cstdint>
+#include <string_view>
+
+#include "mooncake-store/src/protocol/messages.h"
 
 namespace mooncake::store {
 
@@ -28,6 +31,12 @@ template <typename KeyBytes, typename ValueBytes>
     ++end;
   }
   return end;
+}
+
+// A key as it is asked for. One that is longer than keys may be would spoil the whole message, so
+// the empty one goes in its place: nobody has either.
+[[nodiscard]] inline std::string_view KeyToSend(std::string_view key) {
+  return key.size() <= kMaxKeyBytes ? key : std::string_view();
 }
 
 }  // namespace mooncake::store

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "mooncake-store/src/client/key_window.h"
+
 namespace mooncake::store {
 
 void LocateOperation::Start(std::span<const std::string_view> keys) {
@@ -29,7 +31,7 @@ Action LocateOperation::Next(Instant now) {
                      .total = static_cast<std::uint32_t>(keys_.size())},
                     LeaseUse::kWhole, now);
       for (std::uint32_t i = 0; i < count; ++i, ++next_) {
-        lookup_.Add(keys_[next_], next_);
+        lookup_.Add(KeyToSend(keys_[next_]), next_);
       }
     }
     if (auto action = lookup_.Next(now)) {

@@ -83,10 +83,10 @@ void MasterService::WithRequest(Method method, std::span<const std::byte> body,
   auto& request = std::get<Request>(state.requests);
   if (const auto decoded = state.codec.Decode(body, request); !decoded) {
     metrics_.CountMalformed();
-    Error error = decoded.error();
-    error.message =
+    const Error error{
+        ErrorCode::kInvalidArgument,
         fmt::format("the master refused a {} of {} bytes: {}; is the client's version the same?",
-                    MethodName(method), body.size(), error.message);
+                    MethodName(method), body.size(), decoded.error().message)};
     MC_LOG_WARNING("rpc: {} from {}", error.message, peer.address);
     writer.Fail(error);
     return;

@@ -77,7 +77,7 @@ TEST_F(MasterServiceTest, RefusesInWordsAndCountsWhatItCannotRead) {
   TestCaller caller(server_->rpc_port());
   const auto refused = caller.CallRaw(Method::kBatchExist, std::as_bytes(std::span("nonsense")));
   ASSERT_FALSE(refused);
-  EXPECT_EQ(refused.error().code, ErrorCode::kMalformed);
+  EXPECT_EQ(refused.error().code, ErrorCode::kInvalidArgument);
   EXPECT_THAT(refused.error().message, testing::HasSubstr("BatchExist of 9 bytes"));
   EXPECT_EQ(Metric("master_rpc_malformed_requests_total"), 1);
   EXPECT_FALSE(caller.CallRaw(static_cast<Method>(4711), {}));
