@@ -1,9 +1,12 @@
 #include "mooncake-integration/py_store.h"
 
 #include <algorithm>
+#include <chrono>
 #include <memory>
 #include <utility>
 
+#include "mooncake-common/src/base/clock.h"
+#include "mooncake-common/src/base/log.h"
 #include "mooncake-integration/live_objects.h"
 #include "mooncake-integration/py_sequence.h"
 #include "mooncake-store/src/client/failure.h"
@@ -17,6 +20,7 @@ using store::RememberError;
 using store::StoreCode;
 
 constexpr int kInvalidParams = static_cast<int>(StoreCode::kInvalidParams);
+constexpr Duration kLeavePatience = std::chrono::seconds(30);
 
 int NotSetUp() {
   return static_cast<int>(
@@ -87,7 +91,11 @@ int PyStore::Close() {
   if (ended.client) {
     ended.client->Close();
     ended.client = nullptr;
-    static_cast<void>(ended.gone->Wait(Instant::max()));  // Calls have just been ended; they leave.
+    // Calls have just been ended; they leave. Who does not keeps what it uses alive.
+    if (!ended.gone->Wait(SteadyClock::Get().Now() + kLeavePatience)) {
+      MC_LOG_WARNING("a call on a closed store has not returned after {} s; close() goes on",
+                     kLeavePatience / std::chrono::seconds(1));
+    }
   }
   return 0;
 }
@@ -207,7 +215,7 @@ std::vector<int> PyStore::PutFrom(std::span<const store::PutItem> items,
         for (std::size_t i = 0; i < items.size(); ++i) {
           const bool registered =
               std::ranges::all_of(items[i].pieces, [&](const store::SourcePiece& piece) {
-                return client->IsRegistered(piece.memory, piece.length_bytes);
+                return client->IsRegistered(piece.memory, piece.length_bytes, MemoryAccess::kRead);
               });
           if (registered) {
             good.push_back(items[i]);
