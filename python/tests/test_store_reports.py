@@ -9,6 +9,7 @@ import mmap
 import os
 import signal
 import threading
+import time
 
 import pytest
 
@@ -125,6 +126,46 @@ def test_a_failed_read_hides_what_cannot_be_read(start_master, start_store, long
     assert reader.check_many(keys[:1], 1000)[0] == keys[:1]
     assert reader.exist_many(keys) == [0] * count
     assert reader.exist_then_get(keys, 1000) == [[], []]
+
+
+@pytest.mark.parametrize("long", FORMS)
+def test_clients_are_answered_while_the_objects_of_lost_ones_go(start_master, start_store, start_local, long):
+    count, lost_count = (300_000, 3) if long else (10_000, 1)
+    master = start_master("--default_kv_lease_ttl=200", "--client_ttl=10")
+    lost = [start_store(master.address) for _ in range(lost_count)]
+    others = [start_local(master.address) for _ in range(8 - lost_count)]
+    writer, config = others[0], ReplicateConfig()
+
+    def fill(segment: str, part: int) -> list[str]:
+        config.preferred_segment = segment
+        keys = [f"{segment}/{i}" for i in range(part)]
+        for start in range(0, part, 10_000):
+            some = keys[start : start + 10_000]
+            assert writer.put_batch(some, [b"x" * 64] * len(some), config) == 0
+        return keys
+
+    going = [key for store in lost for key in fill(store.hostname(), count * 8 // 10 // lost_count)]
+    staying = [key for store in others for key in fill(store.get_hostname(), count * 2 // 10 // len(others))]
+    assert writer.batch_is_exist(going) == [1] * len(going)
+    names = [store.hostname() for store in lost]
+    for store in lost:
+        store.kill()
+    waits = []
+
+    def gone() -> bool:
+        before = time.monotonic()
+        assert writer.is_exist(staying[len(waits) % len(staying)]) == 1
+        assert writer.put(f"meanwhile/{len(waits)}", b"x", config) == 0
+        waits.append(time.monotonic() - before)
+        return not set(names) & set(master.http("/get_all_segments")[1].split())
+
+    wait_until(gone, "the segments of the lost are gone, others being answered all the time")
+    assert writer.batch_is_exist(going) == [0] * len(going)
+    assert writer.batch_is_exist(staying) == [1] * len(staying)
+    assert master.metrics()["master_clients_expired_total"] == lost_count
+    assert [store.health_check() for store in others] == [0] * len(others)
+    if long:
+        assert max(waits) < 0.2 and sorted(waits)[len(waits) * 99 // 100] < 0.02
 
 
 @pytest.mark.parametrize("long", FORMS)
