@@ -158,7 +158,9 @@ def start_store(tmp_path):
         **environment: str,
     ):
         log = tmp_path / f"store{len(peers)}.log"
-        peer = Remote(Path(sys.executable), Path(__file__).parent / "store_peer.py", log, environment, on)
+        peer = Remote(
+            Path(sys.executable), Path(__file__).parent / "store_peer.py", log, environment, on.enter if on else ()
+        )
         peers.append(peer)
         peer.code = peer.setup(host, metadata, segment, local, master_address)
         return peer
@@ -223,7 +225,9 @@ def start_engine_process(tmp_path):
         **environment: str,
     ):
         log = tmp_path / f"engine{len(peers)}.log"
-        peer = Remote(Path(sys.executable), Path(__file__).parent / "engine_peer.py", log, environment, on)
+        peer = Remote(
+            Path(sys.executable), Path(__file__).parent / "engine_peer.py", log, environment, on.enter if on else ()
+        )
         peers.append(peer)
         peer.info = peer.start(host, metadata, size)
         return peer

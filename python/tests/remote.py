@@ -8,16 +8,15 @@ import os
 import selectors
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
-
-from hosts import Host
 
 ANSWER_LIMIT_S = 120
 
 
 class Remote:
-    """The object that ``script`` serves, in a process started with ``python``, on another host if there is one."""
+    """The object that ``script`` serves, in a process started with ``python``, behind ``enter`` (see hosts.py)."""
 
     def __init__(
         self,
@@ -25,13 +24,13 @@ class Remote:
         script: Path,
         log: Path,
         environment: dict[str, str] | None = None,
-        host: Host | None = None,
+        enter: Sequence[str] = (),
     ):
         self._log = log
         inherited = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
         with log.open("wb") as errors:
             self.process = subprocess.Popen(
-                [*(host.enter if host else []), python, script],
+                [*enter, python, script],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=errors,
