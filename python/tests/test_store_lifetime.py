@@ -10,6 +10,7 @@ import pytest
 
 from fresh_python import run_python
 from mooncake.store import MooncakeDistributedStore
+from test_engine_faults import port_to_come_back_to
 from waiting import HANG_LIMIT_S, stop
 
 SEGMENT = 64 << 20
@@ -197,3 +198,26 @@ def test_closing_at_once_frees_the_name_for_the_next(master):
     assert second.setup(name, "P2PHANDSHAKE", SEGMENT, LOCAL, "tcp", "", master.address) == 0
     assert second.put("k", b"x") == 0 and second.get("k") == b"x"
     second.close()
+
+
+def test_a_name_is_set_up_again_with_a_metadata_server_unless_its_owner_lives(start_master, start_store):
+    master = start_master("--enable_http_metadata_server=true", "--client_ttl=600")
+    url = master.metadata_url
+    name = f"127.0.0.1:{port_to_come_back_to()}"
+    first = start_store(master.address, metadata=url, host=name)
+    reader = start_store(master.address, segment=0, metadata=url)
+    keys = [f"key/{i}" for i in range(20)]
+    for _ in range(2):
+        assert first.setup(name, url, SEGMENT, LOCAL, master.address) == 0, first.last_error()  # Not closed before.
+        assert first.hostname() == name
+        assert first.put_many(keys, 1000) == {}
+        assert reader.check_many(keys, 1000) == [[], []]
+    rival = start_store(master.address, metadata=url, host=name)
+    assert rival.code != 0 and name in rival.last_error()[1]
+    first.kill()
+    again = start_store(master.address, metadata=url, host=name)
+    assert again.code == 0, again.last_error()
+    assert again.hostname() == name
+    fresh = [f"fresh/{i}" for i in range(20)]
+    assert again.put_many(fresh, 1000) == {}
+    assert reader.check_many(fresh, 1000) == [[], []]
