@@ -114,7 +114,11 @@ Result<std::unique_ptr<Engine>> CreateEngine(const EngineSettings& settings) {
   options.identity.extension = PeerExtension{.incarnation = Rng::FromOs().Next()};
   options.directory = std::move(directory);
   if (!force_tcp) {
-    auto local = std::make_unique<LocalTransport>(*options.regions);
+    auto local = std::make_unique<LocalTransport>(
+        *options.regions,
+        LocalTransportOptions{.on_lasting_thread = [&reactor = *options.reactor](auto function) {
+          reactor.Post(std::move(function));
+        }});
     options.revoke_announced = [transport = local.get()] { return transport->RevokeAnnounced(); };
     options.transports.push_back(std::move(local));
   }

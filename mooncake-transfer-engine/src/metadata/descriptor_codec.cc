@@ -44,12 +44,16 @@ json EncodeExtension(const SegmentDescriptor& descriptor) {
       shared.push_back({{"buffer", i}, {"fd", memory->fd}, {"offset", memory->offset_bytes}});
     }
   }
-  return {
+  json encoded = {
       {"host_id", extension.host_id}, {"incarnation", extension.incarnation},
       {"nonce", extension.nonce},     {"nonce_address", extension.nonce_address},
       {"pid", extension.pid},         {"pid_namespace", extension.pid_namespace},
       {"shared", std::move(shared)},  {"tcp_extension_version", extension.tcp_extension_version},
       {"version", extension.version}};
+  if (extension.nonce_fd >= 0) {
+    encoded["nonce_fd"] = extension.nonce_fd;
+  }
+  return encoded;
 }
 
 // Which of the announced protocols to speak.
@@ -156,7 +160,7 @@ Result<void> ReadExtension(const json& document, SegmentDescriptor& out,
     return Fail(ErrorCode::kMalformed, "\"mooncake_ext\" must be an object");
   }
   constexpr std::uint64_t kU32Max = std::numeric_limits<std::uint32_t>::max();
-  constexpr std::uint64_t kPidMax = std::numeric_limits<std::int32_t>::max();
+  constexpr std::uint64_t kI32Max = std::numeric_limits<std::int32_t>::max();
   MC_TRY_ASSIGN(const std::uint64_t version, ReadUnsigned(*found, "version", 0, kU32Max));
   if (version == 0) {
     return Fail(ErrorCode::kMalformed, "\"mooncake_ext.version\" must be 1 or more");
@@ -168,10 +172,14 @@ Result<void> ReadExtension(const json& document, SegmentDescriptor& out,
   extension.version = kExtensionVersion;
   MC_TRY_ASSIGN(extension.host_id, ReadString(*found, "host_id", ""));
   MC_TRY_ASSIGN(extension.pid_namespace, ReadUnsigned(*found, "pid_namespace", 0, kU64Max));
-  MC_TRY_ASSIGN(const std::uint64_t pid, ReadUnsigned(*found, "pid", 0, kPidMax));
+  MC_TRY_ASSIGN(const std::uint64_t pid, ReadUnsigned(*found, "pid", 0, kI32Max));
   extension.pid = static_cast<std::int32_t>(pid);
   MC_TRY_ASSIGN(extension.nonce, ReadUnsigned(*found, "nonce", 0, kU64Max));
   MC_TRY_ASSIGN(extension.nonce_address, ReadUnsigned(*found, "nonce_address", 0, kU64Max));
+  if (found->contains("nonce_fd")) {
+    MC_TRY_ASSIGN(const std::uint64_t fd, ReadUnsigned(*found, "nonce_fd", 0, kI32Max));
+    extension.nonce_fd = static_cast<std::int32_t>(fd);
+  }
   MC_TRY_ASSIGN(extension.incarnation, ReadUnsigned(*found, "incarnation", 0, kU64Max));
   MC_TRY_ASSIGN(const std::uint64_t tcp, ReadUnsigned(*found, "tcp_extension_version", 0, kU32Max));
   extension.tcp_extension_version = static_cast<std::uint32_t>(tcp);

@@ -38,6 +38,7 @@ SegmentDescriptor WithExtension() {
                                        .pid = 4711,
                                        .nonce = UINT64_MAX,
                                        .nonce_address = 0x7ffffffffff8,
+                                       .nonce_fd = 5,
                                        .incarnation = 1ULL << 63,
                                        .tcp_extension_version = 1};
   return descriptor;
@@ -104,7 +105,7 @@ TEST(DescriptorCodec, CarriesTheExtensionWithoutLoss) {
   EXPECT_NE(
       text.find(
           R"("mooncake_ext":{"host_id":"0b3c","incarnation":9223372036854775808,"nonce":18446744073709551615,)"
-          R"("nonce_address":140737488355320,"pid":4711,"pid_namespace":4026531836,)"
+          R"("nonce_address":140737488355320,"nonce_fd":5,"pid":4711,"pid_namespace":4026531836,)"
           R"("shared":[{"buffer":1,"fd":9,"offset":8192}],"tcp_extension_version":1,"version":1})"),
       std::string::npos)
       << text;
@@ -114,6 +115,7 @@ TEST(DescriptorCodec, CarriesTheExtensionWithoutLoss) {
   EXPECT_EQ(decoded->extension->nonce, UINT64_MAX);
   EXPECT_EQ(decoded->extension->incarnation, 1ULL << 63);
   EXPECT_EQ(decoded->extension->pid, 4711);
+  EXPECT_EQ(decoded->extension->nonce_fd, 5);
   EXPECT_FALSE(decoded->buffers[0].shared.has_value());
   ASSERT_TRUE(decoded->buffers[1].shared.has_value());
   EXPECT_EQ(decoded->buffers[1].shared->fd, 9);

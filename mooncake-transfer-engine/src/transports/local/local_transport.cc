@@ -54,9 +54,7 @@ class LocalEndpoint final : public Endpoint {
 }  // namespace
 
 LocalTransport::LocalTransport(RegionTable& regions, LocalTransportOptions options)
-    : regions_(regions),
-      options_(options),
-      nonce_(std::make_unique<std::atomic<std::uint64_t>>(0)) {}
+    : regions_(regions), options_(std::move(options)) {}
 
 LocalTransport::~LocalTransport() { Stop(); }
 
@@ -67,14 +65,20 @@ TransportTraits LocalTransport::Describe() const {
 Result<void> LocalTransport::Start() {
   MC_TRY_ASSIGN(identity_, ReadHostIdentity());
   MC_TRY_ASSIGN(incarnation_, DrawNonce());
+  MC_TRY_ASSIGN(presence_, Presence::Create());
   MC_TRY(RevokeAnnounced());
+  if (options_.on_lasting_thread) {
+    options_.on_lasting_thread([presence = presence_] { Presence::HoldByThisThread(presence); });
+  }
   const MutexLock lock(mutex_);
   running_ = true;
   return {};
 }
 
 void LocalTransport::Stop() {
-  nonce_->store(0);
+  if (presence_) {
+    presence_->nonce().store(0);
+  }
   std::vector<std::weak_ptr<LocalChannel>> channels;
   {
     const MutexLock lock(mutex_);
@@ -90,7 +94,7 @@ void LocalTransport::Stop() {
 }
 
 void LocalTransport::Announce(SegmentDescriptor& descriptor) const {
-  if (nonce_->load() == 0) {
+  if (!presence_ || presence_->nonce().load() == 0) {
     return;
   }
   if (!descriptor.extension) {
@@ -100,8 +104,9 @@ void LocalTransport::Announce(SegmentDescriptor& descriptor) const {
   extension.host_id = identity_.boot_id;
   extension.pid_namespace = identity_.pid_namespace;
   extension.pid = identity_.pid;
-  extension.nonce = nonce_->load();
-  extension.nonce_address = reinterpret_cast<std::uintptr_t>(nonce_.get());
+  extension.nonce = presence_->nonce().load();
+  extension.nonce_address = presence_->address();
+  extension.nonce_fd = presence_->fd();
   if (extension.incarnation == 0) {
     extension.incarnation = incarnation_;
   }
@@ -130,7 +135,7 @@ Result<std::unique_ptr<Endpoint>> LocalTransport::Connect(
 
 Result<void> LocalTransport::RevokeAnnounced() {
   MC_TRY_ASSIGN(const std::uint64_t nonce, DrawNonce());
-  nonce_->store(nonce);
+  presence_->nonce().store(nonce);
   return {};
 }
 

@@ -6,8 +6,8 @@
 //                work pending on.
 #pragma once
 
-#include <atomic>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <vector>
 
@@ -16,6 +16,7 @@
 #include "mooncake-transfer-engine/src/transports/local/copy_helper.h"
 #include "mooncake-transfer-engine/src/transports/local/host_identity.h"
 #include "mooncake-transfer-engine/src/transports/local/local_channel.h"
+#include "mooncake-transfer-engine/src/transports/local/presence.h"
 #include "mooncake-transfer-engine/src/transports/transport.h"
 
 namespace mooncake::transfer {
@@ -26,6 +27,9 @@ struct LocalTransportOptions {
   // What a thread copies between two looks at its deadline, and the unit of sharing with others.
   std::uint64_t chunk_bytes = std::uint64_t{512} << 10;
   bool use_shared_memory = true;  // Map the peer's memfd-backed buffers.
+  // Runs a function on a thread that lives as long as this process serves. That thread then vouches
+  // for the process (presence.h); without one, peers ask the kernel at each transfer.
+  std::function<void(std::function<void()>)> on_lasting_thread;
 };
 
 class LocalTransport final : public Transport {
@@ -39,8 +43,8 @@ class LocalTransport final : public Transport {
   [[nodiscard]] Result<void> Start() override;
   // Takes the nonce away, so that no peer copies from or to this process any more.
   void Stop() override;
-  // Fills `extension` (made if absent): host_id, pid_namespace, pid, nonce, nonce_address and, if
-  // it is still 0, incarnation.
+  // Fills `extension` (made if absent): host_id, pid_namespace, pid, the nonce's fields and, if it
+  // is still 0, incarnation.
   void Announce(SegmentDescriptor& descriptor) const override;
   [[nodiscard]] Result<std::unique_ptr<Endpoint>> Connect(
       std::shared_ptr<const SegmentDescriptor> peer) override;
@@ -55,8 +59,8 @@ class LocalTransport final : public Transport {
   const LocalTransportOptions options_;
   HostIdentity identity_;  // Set by Start().
   std::uint64_t incarnation_ = 0;
-  // Read by peers, at this address, at any time; zero while this process does not serve.
-  const std::unique_ptr<std::atomic<std::uint64_t>> nonce_;
+  // Its nonce is read by peers, at any time; zero while this process does not serve.
+  std::shared_ptr<Presence> presence_;  // Set by Start().
   CopyHelper helper_;
   Mutex mutex_;
   bool running_ MC_GUARDED_BY(mutex_) = false;

@@ -55,9 +55,9 @@ class ChildPeer {
   struct Settings {
     bool sealed = true;
     bool wrong_fd = false;  // Announces the number of another memfd of the same size.
+    bool vouched = false;   // A thread of it vouches for it; else peers ask the kernel.
   };
 
-  ChildPeer() : ChildPeer(Settings{}) {}
   explicit ChildPeer(Settings settings) {
     std::array<int, 2> ends{};
     MC_CHECK(::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends.data()) == 0);
@@ -100,7 +100,8 @@ class ChildPeer {
                                           .pid_namespace = facts_.pid_namespace,
                                           .pid = facts_.pid,
                                           .nonce = facts_.nonce,
-                                          .nonce_address = facts_.nonce_address};
+                                          .nonce_address = facts_.nonce_address,
+                                          .nonce_fd = facts_.nonce_fd};
     return descriptor;
   }
   [[nodiscard]] std::uint64_t private_address() const { return facts_.private_address; }
@@ -122,6 +123,7 @@ class ChildPeer {
     std::int32_t pid = 0;
     std::uint64_t nonce = 0;
     std::uint64_t nonce_address = 0;
+    std::int32_t nonce_fd = -1;
     std::uint64_t private_address = 0;
     std::uint64_t shared_address = 0;
     int fd = -1;
@@ -142,7 +144,8 @@ class ChildPeer {
 
   static void Serve(int socket, Settings settings) {
     RegionTable regions;
-    LocalTransport transport(regions);
+    LocalTransport transport(
+        regions, {.on_lasting_thread = [](const std::function<void()>& run) { run(); }});
     MC_CHECK(transport.Start().has_value());
     const Memfd shared = MapShared(kBufferBytes, settings.sealed);
     const Memfd other = MapShared(kBufferBytes);
@@ -152,6 +155,7 @@ class ChildPeer {
                 .pid = descriptor.extension->pid,
                 .nonce = descriptor.extension->nonce,
                 .nonce_address = descriptor.extension->nonce_address,
+                .nonce_fd = settings.vouched ? descriptor.extension->nonce_fd : -1,
                 .private_address = reinterpret_cast<std::uintptr_t>(MapPrivate(kBufferBytes)),
                 .shared_address = reinterpret_cast<std::uintptr_t>(shared.base),
                 .fd = settings.wrong_fd ? other.fd : shared.fd};
@@ -206,7 +210,7 @@ class CountingSink final : public SliceSink {
   Error last_ MC_GUARDED_BY(mutex_);
 };
 
-class LocalTransportTest : public testing::Test {
+class LocalTransportTest : public testing::TestWithParam<bool> {
  protected:
   void SetUp() override {
     ASSERT_TRUE(transport_.Start());
@@ -252,8 +256,8 @@ class LocalTransportTest : public testing::Test {
   std::byte* const loose_ = MapPrivate(kBufferBytes);  // Mapped, but not registered.
 };
 
-TEST_F(LocalTransportTest, MovesShortAndLongSlicesBothWaysForEveryKindOfMemory) {
-  ChildPeer child;
+TEST_P(LocalTransportTest, MovesShortAndLongSlicesBothWaysForEveryKindOfMemory) {
+  ChildPeer child({.vouched = GetParam()});
   auto endpoint = transport_.Connect(child.Describe());
   ASSERT_TRUE(endpoint) << endpoint.error().ToString();
   int value = 1;
@@ -277,8 +281,8 @@ TEST_F(LocalTransportTest, MovesShortAndLongSlicesBothWaysForEveryKindOfMemory) 
   EXPECT_EQ(sink_.failed(), 0U);
 }
 
-TEST_F(LocalTransportTest, MovesManySmallSlicesOfMixedDirectionsInOnePost) {
-  ChildPeer child;
+TEST_P(LocalTransportTest, MovesManySmallSlicesOfMixedDirectionsInOnePost) {
+  ChildPeer child({.vouched = GetParam()});
   auto endpoint = transport_.Connect(child.Describe());
   ASSERT_TRUE(endpoint);
   constexpr std::size_t kCount = 3000;  // More than one system call takes.
@@ -300,8 +304,8 @@ TEST_F(LocalTransportTest, MovesManySmallSlicesOfMixedDirectionsInOnePost) {
   }
 }
 
-TEST_F(LocalTransportTest, FailsExactlyTheSlicesWhoseMemoryIsNotThere) {
-  ChildPeer child;
+TEST_P(LocalTransportTest, FailsExactlyTheSlicesWhoseMemoryIsNotThere) {
+  ChildPeer child({.vouched = GetParam()});
   auto endpoint = transport_.Connect(child.Describe());
   ASSERT_TRUE(endpoint);
   std::byte* const hole = MapPrivate(4096);
@@ -325,8 +329,8 @@ TEST_F(LocalTransportTest, FailsExactlyTheSlicesWhoseMemoryIsNotThere) {
   EXPECT_EQ(sink_.failed(), 2U * (1 + 2));
 }
 
-TEST_F(LocalTransportTest, DoesNotBelieveAnotherHostNamespaceProcessOrNonce) {
-  ChildPeer child;
+TEST_P(LocalTransportTest, DoesNotBelieveAnotherHostNamespaceProcessOrNonce) {
+  ChildPeer child({.vouched = GetParam()});
   const auto refused = [this, &child](auto change) {
     auto descriptor = child.Describe();
     change(*descriptor->extension);
@@ -347,9 +351,10 @@ TEST_F(LocalTransportTest, DoesNotBelieveAnotherHostNamespaceProcessOrNonce) {
   EXPECT_FALSE(transport_.Connect(none));
 }
 
-TEST_F(LocalTransportTest, IgnoresAFileThatIsNotSealedOrNotTheBuffers) {
+TEST_P(LocalTransportTest, IgnoresAFileThatIsNotSealedOrNotTheBuffers) {
   for (const ChildPeer::Settings settings :
-       {ChildPeer::Settings{.sealed = false}, ChildPeer::Settings{.wrong_fd = true}}) {
+       {ChildPeer::Settings{.sealed = false, .vouched = GetParam()},
+        ChildPeer::Settings{.wrong_fd = true, .vouched = GetParam()}}) {
     ChildPeer child(settings);
     auto endpoint = transport_.Connect(child.Describe());
     ASSERT_TRUE(endpoint);
@@ -361,10 +366,10 @@ TEST_F(LocalTransportTest, IgnoresAFileThatIsNotSealedOrNotTheBuffers) {
   EXPECT_EQ(sink_.failed(), 0U);
 }
 
-TEST_F(LocalTransportTest, AKilledPeerFailsEverySliceOnceAndNothingElse) {
+TEST_P(LocalTransportTest, AKilledPeerFailsEverySliceOnceAndNothingElse) {
   for (const bool shared : {true, false}) {
     const std::size_t ended_before = sink_.ended();
-    ChildPeer child;
+    ChildPeer child({.vouched = GetParam()});
     auto endpoint = transport_.Connect(child.Describe());
     ASSERT_TRUE(endpoint);
     const std::uint64_t remote = shared ? child.shared_address() : child.private_address();
@@ -393,8 +398,8 @@ TEST_F(LocalTransportTest, AKilledPeerFailsEverySliceOnceAndNothingElse) {
 }
 
 // The initiator dies in the middle of a long copy; the peer must not notice.
-TEST_F(LocalTransportTest, AKilledInitiatorLeavesThePeerUnharmed) {
-  ChildPeer child;
+TEST_P(LocalTransportTest, AKilledInitiatorLeavesThePeerUnharmed) {
+  ChildPeer child({.vouched = GetParam()});
   std::array<int, 2> pipe{};
   ASSERT_EQ(::pipe(pipe.data()), 0);
   const pid_t initiator = ::fork();
@@ -425,8 +430,8 @@ TEST_F(LocalTransportTest, AKilledInitiatorLeavesThePeerUnharmed) {
   ::close(pipe[1]);
 }
 
-TEST_F(LocalTransportTest, ARevokedDescriptorIsRefusedUntilItIsFetchedAgain) {
-  ChildPeer child;
+TEST_P(LocalTransportTest, ARevokedDescriptorIsRefusedUntilItIsFetchedAgain) {
+  ChildPeer child({.vouched = GetParam()});
   auto endpoint = transport_.Connect(child.Describe());
   ASSERT_TRUE(endpoint);
   child.Revoke();
@@ -441,8 +446,8 @@ TEST_F(LocalTransportTest, ARevokedDescriptorIsRefusedUntilItIsFetchedAgain) {
   EXPECT_FALSE(transport_.Connect(child.Describe())) << "the old descriptor";
 }
 
-TEST_F(LocalTransportTest, WhatNobodyDrivesIsFinishedAfterRelease) {
-  ChildPeer child;
+TEST_P(LocalTransportTest, WhatNobodyDrivesIsFinishedAfterRelease) {
+  ChildPeer child({.vouched = GetParam()});
   auto endpoint = transport_.Connect(child.Describe());
   ASSERT_TRUE(endpoint);
   std::fill_n(registered_, kBufferBytes, std::byte{4});
@@ -457,7 +462,7 @@ TEST_F(LocalTransportTest, WhatNobodyDrivesIsFinishedAfterRelease) {
   EXPECT_TRUE(child.Sees(child.private_address(), kBufferBytes, 4));
 }
 
-TEST_F(LocalTransportTest, TalksToItsOwnProcessAlsoWithUnregisteredMemory) {
+TEST_P(LocalTransportTest, TalksToItsOwnProcessAlsoWithUnregisteredMemory) {
   auto self = std::make_shared<SegmentDescriptor>();
   transport_.Announce(*self);
   auto endpoint = transport_.Connect(self);
@@ -476,8 +481,8 @@ TEST_F(LocalTransportTest, TalksToItsOwnProcessAlsoWithUnregisteredMemory) {
   EXPECT_EQ(sink_.failed(), 1U);
 }
 
-TEST_F(LocalTransportTest, AbortEndsEverySliceOnceWhileOthersPostAndDrive) {
-  ChildPeer child;
+TEST_P(LocalTransportTest, AbortEndsEverySliceOnceWhileOthersPostAndDrive) {
+  ChildPeer child({.vouched = GetParam()});
   auto connected = transport_.Connect(child.Describe());
   ASSERT_TRUE(connected);
   Endpoint& endpoint = **connected;
@@ -516,8 +521,8 @@ TEST_F(LocalTransportTest, AbortEndsEverySliceOnceWhileOthersPostAndDrive) {
   EXPECT_EQ(sink_.ended(), taken.load());
 }
 
-TEST_F(LocalTransportTest, AStoppedTransportConnectsNoMoreAndAnnouncesNothing) {
-  ChildPeer child;
+TEST_P(LocalTransportTest, AStoppedTransportConnectsNoMoreAndAnnouncesNothing) {
+  ChildPeer child({.vouched = GetParam()});
   transport_.Stop();
   transport_.Stop();
   EXPECT_FALSE(transport_.Connect(child.Describe()));
@@ -525,6 +530,9 @@ TEST_F(LocalTransportTest, AStoppedTransportConnectsNoMoreAndAnnouncesNothing) {
   transport_.Announce(descriptor);
   EXPECT_FALSE(descriptor.extension);
 }
+
+// Whether the peer is vouched for, or the kernel asked at each transfer.
+INSTANTIATE_TEST_SUITE_P(Vouched, LocalTransportTest, testing::Bool());
 
 }  // namespace
 }  // namespace mooncake::transfer

@@ -86,6 +86,9 @@ Result<PeerProcess> PeerProcess::Prove(const PeerExtension& peer, const HostIden
 }
 
 Result<void> PeerProcess::Check() const {
+  if (Vouched()) {
+    return {};
+  }
   std::uint64_t found = 0;
   const iovec here{&found, sizeof found};
   const iovec there{AsPointer(nonce_address_), sizeof found};
@@ -106,7 +109,9 @@ PeerProcess::Progress PeerProcess::Move(Opcode opcode, std::span<const MemoryRan
   JoinedList here;
   JoinedList there;
   std::uint64_t found = 0;
-  if (reads) {
+  const bool vouched = Vouched();
+  const bool fetches_nonce = reads && !vouched;
+  if (fetches_nonce) {
     here.Add(&found, sizeof found);
     there.Add(AsPointer(nonce_address_), sizeof found);
   } else if (Result<void> proof = Check(); !proof) {
@@ -127,7 +132,12 @@ PeerProcess::Progress PeerProcess::Move(Opcode opcode, std::span<const MemoryRan
     return {0, GoneByErrno(pid_, error)};
   }
   std::uint64_t moved = result < 0 ? 0 : static_cast<std::uint64_t>(result);
-  if (reads) {
+  if (vouched && !Vouched()) {
+    if (Result<void> proof = Check(); !proof) {
+      return {0, std::move(proof).error()};
+    }
+  }
+  if (fetches_nonce) {
     if (moved < sizeof found || found != nonce_) {
       Result<void> proof = Check();
       if (!proof) {

@@ -1,14 +1,15 @@
 // Another process of this host, reached through process_vm_readv and process_vm_writev.
 //
 // A pid alone is no identity: it is used again after its owner died, and names somebody else in
-// another namespace. So each use proves the peer's nonce first: a number that stands at a known
-// address of the right process only, and that the peer takes away when it stops serving. A read
-// fetches it in the same system call as its bytes, hence from the very same address space. A write
-// reads it just before; that the peer dies and its pid is used again between these two calls is the
-// one case left open (pids are given out in turn, so it takes all of them to be used up in under a
-// microsecond).
+// another namespace. So each use proves the peer's nonce: a number that stands at a known address
+// of the right process only, and that the peer takes away when it stops serving. Where the peer
+// shares the page with it (presence.h), the page is looked at before and after each call: the
+// process that serves after it had its pid all the time. Else a read fetches the nonce in the same
+// system call as its bytes, hence from the very same address space, and a write reads it just
+// before; that the peer dies and its pid is used again between these two calls is the one case left
+// open (pids are given out in turn, so it takes all of them to be used up in under a microsecond).
 //
-// Thread-safety: const after construction; every method from any thread. No call waits for the
+// Thread-safety: Trust() before all else; every other method from any thread. No call waits for the
 // peer: a stopped (SIGSTOP) peer's memory is moved all the same, a dead one's is an error.
 #pragma once
 
@@ -22,6 +23,7 @@
 #include "mooncake-common/src/base/result.h"
 #include "mooncake-transfer-engine/src/metadata/segment_descriptor.h"
 #include "mooncake-transfer-engine/src/transports/local/host_identity.h"
+#include "mooncake-transfer-engine/src/transports/local/presence.h"
 #include "mooncake-transfer-engine/src/transports/slice.h"
 
 namespace mooncake::transfer {
@@ -45,6 +47,9 @@ class PeerProcess {
   [[nodiscard]] static Result<PeerProcess> Prove(const PeerExtension& peer,
                                                  const HostIdentity& self);
 
+  // From now on the peer's page is asked before the kernel is. It outlives this.
+  void Trust(const PresencePage* presence) { presence_ = presence; }
+
   // Proves the nonce again. Errors: kUnavailable.
   [[nodiscard]] Result<void> Check() const;
 
@@ -67,12 +72,14 @@ class PeerProcess {
   PeerProcess(pid_t pid, std::uint64_t nonce, std::uint64_t nonce_address)
       : pid_(pid), nonce_(nonce), nonce_address_(nonce_address) {}
 
+  [[nodiscard]] bool Vouched() const { return presence_ != nullptr && presence_->Vouches(nonce_); }
   [[nodiscard]] Error Diagnose(Opcode opcode, int error, const MemoryRange& range,
                                std::uint64_t offset_bytes) const;
 
   pid_t pid_;
   std::uint64_t nonce_;
   std::uint64_t nonce_address_;
+  const PresencePage* presence_ = nullptr;
 };
 
 }  // namespace mooncake::transfer

@@ -26,6 +26,18 @@ void MapByReading(const std::byte* to, std::uint64_t length_bytes) {
   }
 }
 
+// The peer's buffers, and the page that says whether it serves.
+std::vector<BufferDescriptor> SharedBy(const SegmentDescriptor& peer) {
+  std::vector<BufferDescriptor> buffers = peer.buffers;
+  if (peer.extension && peer.extension->nonce_fd >= 0) {
+    buffers.push_back({.name = peer.name,
+                       .address = peer.extension->nonce_address,
+                       .length_bytes = sizeof(PresencePage),
+                       .shared = SharedMemory{.fd = peer.extension->nonce_fd}});
+  }
+  return buffers;
+}
+
 // Remembers the last region: neighbours in a batch mostly lie in the same one.
 class LastPin {
  public:
@@ -113,8 +125,14 @@ PieceMover::PieceMover(PeerProcess peer, const SegmentDescriptor& descriptor, Re
     : peer_(peer),
       is_self_(peer.pid() == ::getpid()),
       regions_(regions),
-      views_(peer.pid(), use_shared_memory && !is_self_ ? descriptor.buffers
-                                                        : std::vector<BufferDescriptor>{}) {}
+      views_(peer.pid(), use_shared_memory && !is_self_ ? SharedBy(descriptor)
+                                                        : std::vector<BufferDescriptor>{}) {
+  if (descriptor.extension) {
+    const std::byte* const page =
+        views_.Find(descriptor.extension->nonce_address, sizeof(PresencePage));
+    peer_.Trust(reinterpret_cast<const PresencePage*>(page));
+  }
+}
 
 std::vector<PieceFailure> PieceMover::Move(std::span<const Piece> pieces) {
   std::vector<PieceFailure> failures;

@@ -36,7 +36,7 @@ class PieceMover {
  private:
   class Run;
 
-  const PeerProcess peer_;
+  PeerProcess peer_;
   const bool is_self_;
   RegionTable& regions_;
   SharedViews views_;
