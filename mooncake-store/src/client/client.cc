@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <map>
 #include <ranges>
 #include <utility>
 
@@ -17,6 +18,7 @@
 #include "mooncake-store/src/client/key_operations.h"
 #include "mooncake-store/src/client/key_window.h"
 #include "mooncake-store/src/client/locate_operation.h"
+#include "mooncake-store/src/client/lookup.h"
 #include "mooncake-store/src/client/registered_buffers.h"
 #include "mooncake-store/src/client/stock.h"
 
@@ -83,16 +85,39 @@ std::unexpected<StoreError> Refuse(std::string_view cause) {
       .text = FailureText(StoreCode::kInvalidParams, "set up the store client", "", cause)});
 }
 
+// Of an exchange that is over: what the master answered, or that it did not. A failure is
+// remembered.
+template <typename CallOperation>
+std::expected<void, StoreError> Outcome(const CallOperation& operation, std::string_view verb,
+                                        std::string_view what) {
+  const StoreCode code =
+      operation.code() != StoreCode::kOk ? operation.code() : operation.reply().code;
+  if (code == StoreCode::kOk) {
+    return {};
+  }
+  StoreError error{.code = code, .text = FailureText(code, verb, what, operation.cause())};
+  RememberError(error.code, error.text);
+  return std::unexpected(std::move(error));
+}
+
 // A removal of many: the count, or the code of what went wrong.
 template <typename CallOperation>
 std::int64_t CountOf(const CallOperation& operation, std::string_view verb, std::string_view what) {
-  const StoreCode code =
-      operation.code() != StoreCode::kOk ? operation.code() : operation.reply().code;
-  if (code != StoreCode::kOk) {
-    RememberError(code, FailureText(code, verb, what, operation.cause()));
-    return static_cast<std::int64_t>(code);
+  const auto outcome = Outcome(operation, verb, what);
+  return outcome ? static_cast<std::int64_t>(operation.reply().removed)
+                 : static_cast<std::int64_t>(outcome.error().code);
+}
+
+std::vector<ReplicaInfo> InfosOf(const Location& location) {
+  std::vector<ReplicaInfo> infos;
+  for (const LocatedReplica& replica : location.replicas) {
+    const auto extents = location.Extents(replica);
+    infos.push_back({.size_bytes = location.size_bytes,
+                     .address = extents.front().address,
+                     .endpoint = extents.front().segment->info.te_endpoint,
+                     .extents = {extents.begin(), extents.end()}});
   }
-  return static_cast<std::int64_t>(operation.reply().removed);
+  return infos;
 }
 
 }  // namespace
@@ -155,6 +180,8 @@ Client::Client(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 Client::~Client() = default;
 
 void Client::Close() { impl_->parts.Close(); }
+
+const Uuid& Client::id() const { return impl_->parts.core().options().client; }
 
 const std::string& Client::hostname() const { return impl_->parts.name().text; }
 
@@ -233,9 +260,7 @@ std::vector<std::string> Client::ClearReplicas(std::span<const std::string_view>
     clear.Start({.caller = {}, .segment_name = segment_name, .keys = {sent.begin(), sent.end()}},
                 core.options().master_patience);
     impl_->parts.Run(clear);
-    const StoreCode code = clear.code() != StoreCode::kOk ? clear.code() : clear.reply().code;
-    if (code != StoreCode::kOk) {
-      RememberError(code, FailureText(code, "clear replicas of", window.front(), clear.cause()));
+    if (!Outcome(clear, "clear replicas of", window.front())) {
       break;
     }
     for (std::size_t i = 0; i < clear.reply().cleared.size() && i < window.size(); ++i) {
@@ -255,16 +280,73 @@ std::vector<std::vector<ReplicaInfo>> Client::Replicas(std::span<const std::stri
   std::vector<std::vector<ReplicaInfo>> all(keys.size());
   for (std::size_t i = 0; i < keys.size(); ++i) {
     const auto& location = locate->results()[i].location;
-    if (!location) {
-      continue;
+    if (location) {
+      all[i] = InfosOf(*location);
     }
-    for (const LocatedReplica& replica : location->replicas) {
-      const auto extents = location->Extents(replica);
-      all[i].push_back({.size_bytes = location->size_bytes,
-                        .address = extents.front().address,
-                        .endpoint = extents.front().segment->info.te_endpoint,
-                        .extents = {extents.begin(), extents.end()}});
+  }
+  return all;
+}
+
+std::expected<std::map<std::string, std::vector<ReplicaInfo>>, StoreError> Client::ReplicasByRegex(
+    std::string_view pattern) {
+  constexpr std::string_view kVerb = "locate keys that match";
+  ClientCore& core = impl_->parts.core();
+  GetReplicasByRegexOperation query(core);
+  query.Start({.caller = {}, .pattern = pattern}, core.options().master_patience);
+  impl_->parts.Run(query);
+  if (auto outcome = Outcome(query, kVerb, pattern); !outcome) {
+    return std::unexpected(std::move(outcome.error()));
+  }
+  const GetReplicasByRegexReply& found = query.reply();
+  std::map<std::string, std::vector<ReplicaInfo>> all;
+  std::vector<SegmentNumber> missing;
+  const auto resolve = [&] {
+    missing.clear();
+    for (std::size_t i = 0; i < std::min(found.keys.size(), found.objects.size()); ++i) {
+      all[found.keys[i]] = InfosOf(*Resolve(core, found.table, found.objects[i].replicas,
+                                            found.objects[i].size_bytes, missing)
+                                        .location);
     }
+  };
+  resolve();
+  if (!missing.empty()) {
+    QuerySegmentsOperation segments(core);
+    segments.Start({.caller = {}, .numbers = missing}, core.options().master_patience);
+    impl_->parts.Run(segments);
+    if (auto outcome = Outcome(segments, kVerb, pattern); !outcome) {
+      return std::unexpected(std::move(outcome.error()));
+    }
+    for (const QueriedSegment& segment : segments.reply().segments) {
+      core.segments().Learn(segment);
+    }
+    resolve();
+  }
+  // What has left meanwhile is there no more.
+  std::erase_if(all, [](const auto& one) { return one.second.empty(); });
+  return all;
+}
+
+std::expected<std::vector<std::vector<std::string>>, StoreError> Client::HostsOf(
+    std::span<const Uuid> clients) {
+  ClientCore& core = impl_->parts.core();
+  QuerySegmentsOperation segments(core);
+  segments.Start({.caller = {}, .numbers = {}}, core.options().master_patience);
+  impl_->parts.Run(segments);
+  if (auto outcome = Outcome(segments, "ask for the hosts of clients", ""); !outcome) {
+    return std::unexpected(std::move(outcome.error()));
+  }
+  std::map<Uuid, std::vector<std::string>> by_client;
+  for (const QueriedSegment& segment : segments.reply().segments) {
+    std::vector<std::string>& hosts = by_client[segment.owner];
+    if (const auto endpoint = ParseHostPort(segment.info.te_endpoint);
+        endpoint && std::ranges::find(hosts, endpoint->host) == hosts.end()) {
+      hosts.push_back(endpoint->host);
+    }
+  }
+  std::vector<std::vector<std::string>> all;
+  for (const Uuid& client : clients) {
+    const auto known = by_client.find(client);
+    all.push_back(known == by_client.end() ? std::vector<std::string>() : known->second);
   }
   return all;
 }

@@ -143,6 +143,9 @@ class CallOperation final : public Operation {
 using MountOperation = CallOperation<MountSegmentRequest, MountSegmentReply>;
 using UnmountOperation = CallOperation<UnmountSegmentRequest, UnmountSegmentReply>;
 using RemoveByRegexOperation = CallOperation<RemoveByRegexRequest, RemoveManyReply>;
+using GetReplicasByRegexOperation =
+    CallOperation<GetReplicasByRegexRequest, GetReplicasByRegexReply>;
+using QuerySegmentsOperation = CallOperation<QuerySegmentsRequest, QuerySegmentsReply>;
 using RemoveAllOperation = CallOperation<RemoveAllRequest, RemoveManyReply>;
 using ReplicaClearOperation = CallOperation<BatchReplicaClearRequest, BatchReplicaClearReply>;
 

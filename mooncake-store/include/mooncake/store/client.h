@@ -13,6 +13,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <expected>
+#include <map>
 #include <memory>
 #include <optional>
 #include <span>
@@ -98,6 +99,8 @@ class Client {
   // twice.
   void Close();
 
+  // How the master knows this client, as the owner of its segments.
+  [[nodiscard]] const Uuid& id() const;
   // "host:port": the name of the segment, whether or not any memory is lent.
   [[nodiscard]] const std::string& hostname() const;
   [[nodiscard]] Health health() const;
@@ -124,6 +127,15 @@ class Client {
   // Replicas of each key, none for a miss. Grants a lease.
   [[nodiscard]] std::vector<std::vector<ReplicaInfo>> Replicas(
       std::span<const std::string_view> keys);
+  // The same of all objects whose key holds a match of an ECMAScript pattern, by key.
+  // Errors: kInvalidParams when the pattern is none, kBufferOverflow when one message cannot carry
+  // the answer.
+  [[nodiscard]] std::expected<std::map<std::string, std::vector<ReplicaInfo>>, StoreError>
+  ReplicasByRegex(std::string_view pattern);
+  // Where the segments of each client are reached, in order and each host once; none for a client
+  // that lends nothing.
+  [[nodiscard]] std::expected<std::vector<std::vector<std::string>>, StoreError> HostsOf(
+      std::span<const Uuid> clients);
   // Bytes, or a negative code. Grants a lease.
   [[nodiscard]] std::int64_t Size(std::string_view key);
 

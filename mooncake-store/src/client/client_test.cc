@@ -1,0 +1,89 @@
+// The client as C++ programs use it, with a master of the process.
+#include "mooncake-store/include/mooncake/store/client.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "mooncake-store/src/server/server_test_util.h"
+
+namespace mooncake::store {
+namespace {
+
+class ClientTest : public ServerTest {
+ protected:
+  void SetUp() override { Begin(); }
+  void TearDown() override {
+    for (const auto& client : clients_) {
+      client->Close();
+    }
+    clients_.clear();
+    server_->Stop();
+  }
+
+  Client* Join(std::uint64_t segment_bytes) {
+    ClientSettings settings;
+    settings.local_hostname = "127.0.0.1";
+    settings.metadata_server = "P2PHANDSHAKE";
+    settings.global_segment_bytes = segment_bytes;
+    settings.local_buffer_bytes = 1 << 20;
+    settings.master_address = fmt::format("127.0.0.1:{}", server_->rpc_port());
+    auto client = Client::Create(settings);
+    EXPECT_TRUE(client) << client.error().text;
+    clients_.push_back(*std::move(client));
+    return clients_.back().get();
+  }
+
+ private:
+  std::vector<std::unique_ptr<Client>> clients_;
+};
+
+StoreCode Put(Client& client, std::string_view key, const std::string& value) {
+  const SourcePiece piece{.memory = reinterpret_cast<const std::byte*>(value.data()),
+                          .length_bytes = value.size()};
+  const PutItem item{.key = key, .pieces = std::span(&piece, 1)};
+  return client.Put(std::span(&item, 1), {}, /*upsert=*/false).front();
+}
+
+TEST_F(ClientTest, LocatesAndLeasesTheObjectsOfAPattern) {
+  Client& owner = *Join(1 << 20);
+  Client& other = *Join(0);  // Has met no segment yet.
+  for (const char* key : {"a/1", "a/2", "b/1"}) {
+    ASSERT_EQ(Put(owner, key, "value of " + std::string(key)), StoreCode::kOk);
+  }
+  const auto found = other.ReplicasByRegex("^a/");
+  ASSERT_TRUE(found) << found.error().text;
+  ASSERT_EQ(found->size(), 2U);
+  for (const auto& [key, replicas] : *found) {
+    EXPECT_THAT(key, testing::StartsWith("a/"));
+    ASSERT_EQ(replicas.size(), 1U);
+    EXPECT_EQ(replicas[0].size_bytes, 12U);
+    EXPECT_EQ(replicas[0].extents.at(0).segment->info.name, owner.hostname());
+  }
+  const std::vector<std::string_view> keys{"a/1", "a/2", "b/1"};
+  EXPECT_THAT(
+      other.Remove(keys, false),
+      testing::ElementsAre(StoreCode::kObjectHasLease, StoreCode::kObjectHasLease, StoreCode::kOk));
+  EXPECT_TRUE(other.ReplicasByRegex("nothing")->empty());
+  const auto refused = other.ReplicasByRegex("[");
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, StoreCode::kInvalidParams);
+  EXPECT_EQ(LastError().text, refused.error().text);
+}
+
+TEST_F(ClientTest, KnowsWhereTheSegmentsOfClientsAreReached) {
+  Client& owner = *Join(1 << 20);
+  Client& other = *Join(0);
+  ASSERT_TRUE(owner.AllocateAndMount(1 << 20));
+  const std::vector<Uuid> clients{other.id(), owner.id(), Uuid{1, 2}};
+  const auto hosts = other.HostsOf(clients);
+  ASSERT_TRUE(hosts) << hosts.error().text;
+  EXPECT_THAT(*hosts, testing::ElementsAre(testing::IsEmpty(), testing::ElementsAre("127.0.0.1"),
+                                           testing::IsEmpty()));
+}
+
+}  // namespace
+}  // namespace mooncake::store
