@@ -41,17 +41,22 @@ class LendingClient:
     def log(self) -> str:
         return self._log.read_text(errors="replace")
 
-    def health(self) -> tuple[int, dict, str] | None:
-        """(status, body, content type) of /health; None before it is served."""
+    def get(self, path: str) -> tuple[int, str, str] | None:
+        """(status, body, content type) of what its HTTP server has at ``path``; None before it serves."""
         port = re.search(r"health on port (\d+)", self.log())
         if port is None:
             assert self.process.poll() is None, self.log()
             return None
         try:
-            with urllib.request.urlopen(f"http://127.0.0.1:{port[1]}/health", timeout=HANG_LIMIT_S) as reply:
-                return reply.status, json.load(reply), reply.headers["Content-Type"]
+            with urllib.request.urlopen(f"http://127.0.0.1:{port[1]}{path}", timeout=HANG_LIMIT_S) as reply:
+                return reply.status, reply.read().decode(), reply.headers["Content-Type"]
         except urllib.error.HTTPError as error:
-            return error.code, json.load(error), error.headers["Content-Type"]
+            return error.code, error.read().decode(), error.headers["Content-Type"]
+
+    def health(self) -> tuple[int, dict, str] | None:
+        """(status, body, content type) of /health; None before it is served."""
+        answer = self.get("/health")
+        return answer and (answer[0], json.loads(answer[1]), answer[2])
 
 
 @pytest.fixture
@@ -73,6 +78,8 @@ def test_its_memory_holds_what_others_put_and_goes_with_it(master, start_client,
     client = start_client(f"--master_server_address={master.address}")
     wait_until(client.health, "its health is served")
     assert client.health() == (200, {"status": "healthy", "code": 0}, "application/json")
+    for path in ("/metrics", "/metrics/summary"):
+        assert client.get(path)[:2] == (503, "metrics not available")
     name = re.search(r"lends .* as (127\.0\.0\.1:\d+)", client.log())[1]
     assert name in master.http("/get_all_segments")[1]
 
