@@ -1,6 +1,7 @@
 """What the pages say of flags and environment variables is what the programs say of themselves."""
 
 import re
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -35,3 +36,20 @@ def test_every_variable_that_a_page_names_is_read():
     named = {name for page in PAGES for name in re.findall(r"\b(?:MC|MOONCAKE)_[A-Z0-9_]+", page.read_text())}
     assert len(named) >= 7
     assert not [name for name in named if f"`{name}`" not in reference and name not in of_python]
+
+
+def test_every_file_that_a_page_names_exists():
+    listed = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=False).stdout.split()
+    if not listed:
+        pytest.skip("not a git checkout: what is tracked is not known")
+    pages = [path for path in listed if path.endswith(".md")]
+    lost = []
+    for page in pages:
+        prose = re.sub(r"```.*?```", "", (ROOT / page).read_text(), flags=re.DOTALL)
+        for name in re.findall(r"`([\w./-]+\.(?:h|cc|pyi?|sh|md|fbs|cmake|txt))`", prose):
+            # `_fuzz.cc` stands for all such files; `mooncake/` is the installed package, where headers lie elsewhere.
+            end = name if name.startswith("_") else "/" + re.sub(r"^(\.\.?/|mooncake/)", "", name)
+            if not any(f"/{path}".endswith(end) for path in listed):
+                lost.append(f"{page}: {name}")
+    assert len(pages) > 40
+    assert not lost
