@@ -14,7 +14,9 @@ namespace mooncake::transfer {
 struct HealthOptions {
   std::uint32_t errors_to_pause = 2;  // In a row.
   Duration first_pause = std::chrono::milliseconds(5);
-  Duration longest_pause = std::chrono::seconds(1);
+  // All attempts of a slice (MC_RETRY_CNT) at a peer that is gone end within about a second, also
+  // when others have found it gone before.
+  Duration longest_pause = std::chrono::milliseconds(100);
   std::uint32_t probes_to_trust = 4;       // Successes in a row that end the probing.
   std::uint32_t successes_to_forget = 64;  // After these the next pause is one step shorter again.
 };
