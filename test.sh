@@ -23,4 +23,4 @@ step "C++ tests"
 ctest --preset release
 
 step "Python tests"
-.venv/bin/python -m pytest -q python/tests benchmarks
+.venv/bin/python -m pytest -q -n 2 python/tests benchmarks
