@@ -51,7 +51,7 @@ def command(program: str, plan: Plan) -> list[str]:
     elif program == MASTER:
         arguments += ["--parts", "mem,ops,pressure", "--counts", str(plan.objects), "--secs", str(seconds)]
     elif program == TRACE:
-        arguments += ["--config", "default:"]
+        arguments += ["--config", "default:", "--rounds", str(rounds)]
         for name in TRACES:
             arguments += ["--trace", str(plan.out / f"{name}.jsonl")]
         if plan.quick:

@@ -4,7 +4,6 @@
 // Good: BM_Lane within a microsecond of BM_Raw, with the reactor asleep (wakeups 0). The others are
 // the arrangements that lanes were chosen over; docs/design/lanes.md draws the conclusions.
 #include <benchmark/benchmark.h>
-#include <sched.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 
@@ -23,6 +22,7 @@
 #include "mooncake-common/src/concurrency/parking.h"
 #include "mooncake-common/src/net/lane.h"
 #include "mooncake-common/src/net/latency_report.h"
+#include "mooncake-common/src/net/loopback_peer.h"
 #include "mooncake-common/src/net/reactor.h"
 #include "mooncake-common/src/net/socket.h"
 
@@ -31,45 +31,6 @@ namespace {
 
 constexpr std::size_t kBytes = 8;
 using Message = std::array<std::byte, kBytes>;
-
-// Now and then a spinning end lets others onto its core, or a busy machine would measure its
-// scheduler's time slice.
-bool Spin(const std::function<bool()>& done) {
-  for (int turn = 1; !done(); ++turn) {
-    if (turn % 16 == 0) {
-      sched_yield();
-    }
-  }
-  return true;
-}
-
-// The two ends of a TCP connection, one of them served by a thread that spins and echoes.
-class Echo {
- public:
-  Echo() {
-    const UniqueFd listener = SocketListen("127.0.0.1", 0).value();
-    const auto address = ResolveAddress("127.0.0.1", LocalPort(listener.get()).value());
-    client = SocketConnect(*address).value();
-    while (!server_) {
-      server_ = SocketAccept(listener.get(), nullptr).value();
-    }
-    thread_ = std::jthread([this](const std::stop_token& stop) {
-      Message message{};
-      while (!stop.stop_requested()) {
-        Spin([&] {
-          return stop.stop_requested() ||
-                 SocketRead(server_.get(), message).kind == IoOutcome::Kind::kMoved;
-        });
-        (void)SocketWrite(server_.get(), std::span<const std::byte>(message));
-      }
-    });
-  }
-  UniqueFd client;
-
- private:
-  UniqueFd server_;
-  std::jthread thread_;  // Joins before the sockets close.
-};
 
 void WriteAll(int fd) {
   const Message message{};
@@ -81,15 +42,24 @@ bool TryRead(int fd) {
   return SocketRead(fd, message).kind == IoOutcome::Kind::kMoved;
 }
 
+void ServeEcho(int fd, const std::stop_token& stop) {
+  for (Message message{}; SpinRead(fd, message, stop);) {
+    WriteAll(fd);
+  }
+}
+
+void Ask(int fd) {
+  WriteAll(fd);
+  Message answer{};
+  SpinRead(fd, answer);
+}
+
 // Nobody but the caller knows of the socket.
 void BM_Raw(benchmark::State& state) {
-  Echo echo;
+  LoopbackPeer echo(&ServeEcho);
   LatencyReport report;
   for (auto _ : state) {
-    report.Time([&] {
-      WriteAll(echo.client.get());
-      Spin([&] { return TryRead(echo.client.get()); });
-    });
+    report.Time([&] { Ask(echo.client.get()); });
   }
   report.Publish(state);
 }
@@ -127,7 +97,7 @@ class EchoDriver final : public LaneDriver {
 
 // A lane. Argument: how long the caller spins, in microseconds; 0 = it sleeps, the reactor reads.
 void BM_Lane(benchmark::State& state) {
-  Echo echo;
+  LoopbackPeer echo(&ServeEcho);
   Reactor reactor;
   MC_CHECK(reactor.Start().has_value());
   EchoDriver driver;
@@ -151,7 +121,7 @@ BENCHMARK(BM_Lane)->ArgName("spin_us")->Arg(50)->Arg(0)->UseRealTime();
 // The caller spins for its answer, while another thread waits for the same socket edge-triggered,
 // as event loops do that register a socket once and for all: it is woken by each packet.
 void BM_SpinBesideEdgeTriggeredThread(benchmark::State& state) {
-  Echo echo;
+  LoopbackPeer echo(&ServeEcho);
   const UniqueFd epoll(epoll_create1(EPOLL_CLOEXEC));
   const UniqueFd quit(eventfd(0, EFD_CLOEXEC));
   epoll_event event{.events = EPOLLIN | EPOLLET, .data = {.fd = echo.client.get()}};
@@ -167,10 +137,7 @@ void BM_SpinBesideEdgeTriggeredThread(benchmark::State& state) {
   });
   LatencyReport report;
   for (auto _ : state) {
-    report.Time([&] {
-      WriteAll(echo.client.get());
-      Spin([&] { return TryRead(echo.client.get()); });
-    });
+    report.Time([&] { Ask(echo.client.get()); });
   }
   MC_CHECK(eventfd_write(quit.get(), 1) == 0);
   waiter.join();
@@ -183,17 +150,14 @@ BENCHMARK(BM_SpinBesideEdgeTriggeredThread)->UseRealTime();
 // The same with Asio: its thread runs the io_context that the socket belongs to.
 void BM_SpinBesideAsioThread(benchmark::State& state) {
   namespace asio = boost::asio;
-  Echo echo;
+  LoopbackPeer echo(&ServeEcho);
   asio::io_context context;
   const auto work = asio::make_work_guard(context);
   asio::ip::tcp::socket socket(context, asio::ip::tcp::v4(), echo.client.Release());
   std::jthread runner([&] { context.run(); });
   LatencyReport report;
   for (auto _ : state) {
-    report.Time([&] {
-      WriteAll(socket.native_handle());
-      Spin([&] { return TryRead(socket.native_handle()); });
-    });
+    report.Time([&] { Ask(socket.native_handle()); });
   }
   context.stop();
   report.Publish(state);
@@ -203,7 +167,7 @@ BENCHMARK(BM_SpinBesideAsioThread)->UseRealTime();
 // All by Asio: its thread reads the answer, and the caller sleeps until then.
 void BM_AsioThreadReads(benchmark::State& state) {
   namespace asio = boost::asio;
-  Echo echo;
+  LoopbackPeer echo(&ServeEcho);
   asio::io_context context;
   const auto work = asio::make_work_guard(context);
   asio::ip::tcp::socket socket(context, asio::ip::tcp::v4(), echo.client.Release());
