@@ -5,10 +5,10 @@
 
 #include <span>
 #include <stop_token>
-#include <thread>
 
 #include "mooncake-common/src/base/result.h"
 #include "mooncake-common/src/concurrency/parking.h"
+#include "mooncake-common/src/concurrency/thread.h"
 #include "mooncake-common/src/net/socket.h"
 
 namespace mooncake {
@@ -25,14 +25,18 @@ class LoopbackPeer {
       server_ = SocketAccept(listener.get(), nullptr).value();
     }
     thread_ =
-        std::jthread([this, serve](const std::stop_token& stop) { serve(server_.get(), stop); });
+        Thread::Start("peer", [this, serve] { serve(server_.get(), stop_.get_token()); }).value();
   }
+  ~LoopbackPeer() { stop_.request_stop(); }
+  LoopbackPeer(const LoopbackPeer&) = delete;
+  LoopbackPeer& operator=(const LoopbackPeer&) = delete;
 
   UniqueFd client;
 
  private:
+  std::stop_source stop_;
   UniqueFd server_;
-  std::jthread thread_;  // Joins before the sockets close.
+  Thread thread_;  // Joins before the sockets close.
 };
 
 // Reads all of `bytes`, spinning. Now and then it lets others onto its core, or a busy machine
