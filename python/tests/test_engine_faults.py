@@ -163,6 +163,7 @@ def test_connections_lost_while_idle_are_made_anew(start_engine_process, side):
         code, _ = initiator.move_blocks(True, target.info["name"], target.info["address"], 65536, 256)
         assert code == 0, initiator.last_error()
         assert {"initiator": initiator, "target": target}[side].cut_connections() > 0
+    assert "refused" not in initiator.log() + target.log()
 
 
 @pytest.mark.long_form

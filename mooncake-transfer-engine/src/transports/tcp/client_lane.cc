@@ -50,9 +50,6 @@ Result<std::shared_ptr<ClientLane>> ClientLane::Open(Reactor& reactor, SliceLedg
 
 Result<LaneDriver::Progress> ClientLane::Drive(int fd) {
   const bool was_idle = stream_.empty();
-  if (was_idle && !heard_) {
-    MC_TRY(NoticeEnd(fd));  // Before work is lost on it that would count as tried.
-  }
   MC_TRY_ASSIGN(const bool sent, Send(fd));
   MC_TRY_ASSIGN(const bool received, Receive(fd));
   if (was_idle && stream_.empty() && !sent) {
@@ -75,7 +72,6 @@ void ClientLane::FillWindow() {
       spare_frames_.push_back(std::move(frame));
       return;
     }
-    unheard_since_idle_ = unheard_since_idle_ || (heard_ && stream_.empty());
     stream_.Add(std::move(frame));
   }
 }
@@ -108,9 +104,11 @@ Result<bool> ClientLane::Send(int fd) {
     if (outcome.kind != IoOutcome::Kind::kMoved) {
       // An answer may have arrived before the end: a refusal, for one.
       MC_TRY(Receive(fd));
-      return Ended(outcome);
+      return std::unexpected(SocketError(address_.ToString(), outcome));
     }
-    NoteConnected();
+    if (!std::exchange(connected_, true)) {
+      hooks_.on_connected();
+    }
     moved = true;
     ledger_.CountMoved(outcome.bytes);
     stream_.OnSent(outcome.bytes);
@@ -140,11 +138,9 @@ Result<bool> ClientLane::Receive(int fd) {
       continue;
     }
     if (outcome.kind != IoOutcome::Kind::kMoved) {
-      return Ended(outcome);
+      return std::unexpected(SocketError(address_.ToString(), outcome));
     }
     moved = true;
-    heard_ = true;
-    unheard_since_idle_ = false;
     ledger_.CountMoved(outcome.bytes);
     const Result<void> taken = stream_.OnReceived(outcome.bytes);
     FinishAnswered();
@@ -172,19 +168,6 @@ Result<void> ClientLane::NoticeEnd(int fd) {
     case IoOutcome::Kind::kFailed:
       break;
   }
-  return Ended(outcome);
-}
-
-void ClientLane::NoteConnected() {
-  if (!std::exchange(connected_, true)) {
-    hooks_.on_connected();
-  }
-}
-
-std::unexpected<Error> ClientLane::Ended(const IoOutcome& outcome) {
-  if (outcome.kind == IoOutcome::Kind::kClosed || outcome.error_number == ECONNRESET) {
-    NoteConnected();  // It was, though nothing had been sent yet.
-  }
   return std::unexpected(SocketError(address_.ToString(), outcome));
 }
 
@@ -205,7 +188,7 @@ bool ClientLane::FinishAnswered() {
 }
 
 void ClientLane::OnClosed(const Error& why) {
-  bool first = !first_is_blameless_ && !unheard_since_idle_;
+  bool first = !first_is_blameless_;
   for (std::unique_ptr<ClientFrame>& frame : stream_.TakeAll()) {
     const bool blamed = std::exchange(first, false) && connected_;
     if (blamed && ++frame->claim.attempts >= kMaxAttempts) {

@@ -3,8 +3,7 @@
 //
 // When the connection ends, what was not answered goes back to the ledger for another one. What
 // stood first in line counts as tried once more, as it may be the reason (a v1 peer refuses a
-// request by closing); at its second such end it fails. It does not count where the connection had
-// been idle and was not heard of since: it may have been dead all the while, as may others.
+// request by closing); at its second such end it fails.
 //
 // Thread-safety: Poll, Release, Close, closed: any thread. It never tells a sink; it puts what has
 //                ended into the ledger, and who drove calls SliceLedger::Report(). After the
@@ -62,8 +61,6 @@ class ClientLane final : private LaneDriver {
   [[nodiscard]] Result<bool> Send(int fd);  // Whether anything moved.
   [[nodiscard]] Result<bool> Receive(int fd);
   [[nodiscard]] Result<void> NoticeEnd(int fd);
-  [[nodiscard]] std::unexpected<Error> Ended(const IoOutcome& outcome);
-  void NoteConnected();
   void FillWindow();
   bool FinishAnswered();
 
@@ -76,8 +73,6 @@ class ClientLane final : private LaneDriver {
   std::vector<std::unique_ptr<ClientFrame>> spare_frames_;  // To be used again.
   bool connected_ = false;
   bool first_is_blameless_ = false;  // The connection ends for a known reason.
-  bool heard_ = false;               // Of the peer, ever.
-  bool unheard_since_idle_ = false;
   std::atomic<bool> closed_ = false;
   std::unique_ptr<Lane> lane_;
 };
