@@ -34,8 +34,8 @@ struct PeerExtension {
   // process.
   std::uint64_t nonce = 0;
   std::uint64_t nonce_address = 0;
-  std::int32_t nonce_fd = -1;  // Of the owner's memfd that begins there (presence.h); -1 = none.
-  std::uint64_t incarnation = 0;            // Differs after every start under the same name.
+  std::int32_t nonce_fd = -1;     // Of the owner's memfd that begins there (presence.h); -1 = none.
+  std::uint64_t incarnation = 0;  // Differs after every start under the same name.
   std::uint32_t tcp_extension_version = 0;  // 0 = data port speaks v1 and v2 only.
 };
 
