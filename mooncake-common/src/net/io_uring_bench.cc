@@ -16,10 +16,9 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
 #include <optional>
 #include <span>
-#include <thread>
+#include <stop_token>
 #include <utility>
 #include <vector>
 

@@ -366,10 +366,13 @@ StoreCode Client::RegisterBuffer(void* address, std::uint64_t length_bytes) {
                          FailureText(StoreCode::kInvalidParams, "register buffer",
                                      fmt::format("{} of {} bytes", address, length_bytes), cause));
   };
-  const auto access = CheckMapped(address, length_bytes, MemoryAccess::kWrite)
-                          ? MemoryAccess::kWrite
-                          : MemoryAccess::kRead;
-  if (const auto mapped = CheckMapped(address, length_bytes, access); !mapped) {
+  MemoryAccess access = MemoryAccess::kWrite;
+  auto mapped = CheckMapped(address, length_bytes, access);
+  if (!mapped) {
+    access = MemoryAccess::kRead;
+    mapped = CheckMapped(address, length_bytes, access);
+  }
+  if (!mapped) {
     return refuse(mapped.error().message);
   }
   if (!impl_->registered.Add(address, length_bytes, access)) {

@@ -131,8 +131,7 @@ Result<std::unique_ptr<Engine>> CreateEngine(const EngineSettings& settings) {
   // Said because users look for it: an accelerator's runtime may well be installed.
   MC_LOG_INFO(
       "engine {}: bytes move by {}; no accelerator is used, whatever runtime is installed, since "
-      "no "
-      "transport of this build reaches device memory",
+      "no transport of this build reaches device memory",
       engine->name(), wires);
   return engine;
 }

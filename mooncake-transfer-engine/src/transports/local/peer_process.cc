@@ -114,8 +114,10 @@ PeerProcess::Progress PeerProcess::Move(Opcode opcode, std::span<const MemoryRan
   if (fetches_nonce) {
     here.Add(&found, sizeof found);
     there.Add(AsPointer(nonce_address_), sizeof found);
-  } else if (Result<void> proof = Check(); !proof) {
-    return {0, std::move(proof).error()};
+  } else if (!vouched) {
+    if (Result<void> proof = Check(); !proof) {
+      return {0, std::move(proof).error()};
+    }
   }
   std::uint64_t wanted = 0;
   for (const MemoryRange& range : ranges) {
@@ -132,7 +134,7 @@ PeerProcess::Progress PeerProcess::Move(Opcode opcode, std::span<const MemoryRan
     return {0, GoneByErrno(pid_, error)};
   }
   std::uint64_t moved = result < 0 ? 0 : static_cast<std::uint64_t>(result);
-  if (vouched && !Vouched()) {
+  if (vouched) {
     if (Result<void> proof = Check(); !proof) {
       return {0, std::move(proof).error()};
     }
