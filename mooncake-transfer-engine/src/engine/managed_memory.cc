@@ -1,13 +1,8 @@
 #include "mooncake-transfer-engine/src/engine/managed_memory.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <sys/mman.h>
-#include <unistd.h>
 
 #include <bit>
-#include <cerrno>
-#include <system_error>
 #include <utility>
 
 namespace mooncake::transfer {
@@ -24,65 +19,23 @@ std::size_t ClassOf(std::uint64_t bytes) {
   return static_cast<std::size_t>(std::bit_width(units - 1));
 }
 
-std::unexpected<Error> SystemFailure(const char* what, std::uint64_t bytes) {
-  const int error = errno;
-  return Fail(
-      ErrorCode::kExhausted,
-      fmt::format("allocate managed memory: {} of {} bytes: {}; lower the size or raise the "
-                  "limits of address space and open files",
-                  what, bytes, std::generic_category().message(error)));
-}
-
 }  // namespace
 
-// A memfd and where it is mapped.
-class ManagedMemory::Mapping {
- public:
-  Mapping(std::byte* address, std::uint64_t length_bytes, int fd)
-      : address_(address), length_bytes_(length_bytes), fd_(fd) {}
-  ~Mapping() {
-    ::munmap(address_, length_bytes_);
-    ::close(fd_);
+Result<std::shared_ptr<const SealedMemory>> ManagedMemory::MapFile(std::uint64_t length_bytes,
+                                                                   const ManagedOptions& options) {
+  auto memory = SealedMemory::Create("mooncake-managed", length_bytes);
+  if (!memory) {
+    return Fail(memory.error().code,
+                fmt::format("allocate managed memory: {}; lower the size or raise the limits of "
+                            "address space and open files",
+                            memory.error().message));
   }
-  Mapping(const Mapping&) = delete;
-  Mapping& operator=(const Mapping&) = delete;
-
-  [[nodiscard]] std::byte* address() const { return address_; }
-
- private:
-  std::byte* const address_;
-  const std::uint64_t length_bytes_;
-  const int fd_;
-};
-
-Result<std::shared_ptr<const ManagedMemory::Mapping>> ManagedMemory::MapFile(
-    std::uint64_t length_bytes, const ManagedOptions& options) {
-  const int fd = ::memfd_create("mooncake-managed", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-  if (fd < 0) {
-    return SystemFailure("memfd_create", length_bytes);
-  }
-  // Sealed against shrinking, so that a peer which has mapped it can never meet a hole.
-  if (::ftruncate(fd, static_cast<off_t>(length_bytes)) != 0 ||
-      ::fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0) {
-    auto failure = SystemFailure("size and seal a memfd", length_bytes);
-    ::close(fd);
-    return failure;
-  }
-  void* address =
-      ::mmap(nullptr, length_bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd, 0);
-  if (address == MAP_FAILED) {
-    auto failure = SystemFailure("mmap", length_bytes);
-    ::close(fd);
-    return failure;
-  }
-  auto mapping =
-      std::make_shared<const Mapping>(static_cast<std::byte*>(address), length_bytes, fd);
-  MC_TRY(registrar_.add(MemoryRegistration{.address = address,
+  MC_TRY(registrar_.add(MemoryRegistration{.address = (*memory)->address(),
                                            .length_bytes = length_bytes,
                                            .location = options.location,
                                            .remote_accessible = options.remote_accessible,
-                                           .shared = SharedMemory{.fd = fd}}));
-  return mapping;
+                                           .shared = SharedMemory{.fd = (*memory)->fd()}}));
+  return *std::move(memory);
 }
 
 std::size_t ManagedMemory::PoolFor(const ManagedOptions& options) {
@@ -175,7 +128,7 @@ Result<void> ManagedMemory::Free(void* address) {
   }
   MC_TRY(registrar_.remove(address));
   warmer_.Remove(static_cast<const std::byte*>(address));
-  std::shared_ptr<const Mapping> last;  // Unmapped without the lock.
+  std::shared_ptr<const SealedMemory> last;  // Unmapped without the lock.
   const MutexLock lock(mutex_);
   const auto dedicated = dedicated_.find(address);
   if (dedicated == dedicated_.end()) {

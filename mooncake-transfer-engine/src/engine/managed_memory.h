@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "mooncake-common/src/base/result.h"
+#include "mooncake-common/src/base/sealed_memory.h"
 #include "mooncake-common/src/concurrency/mutex.h"
 #include "mooncake-transfer-engine/include/mooncake/transfer/engine.h"
 #include "mooncake-transfer-engine/src/engine/page_warmer.h"
@@ -50,7 +51,6 @@ class ManagedMemory {
   [[nodiscard]] std::shared_ptr<const void> Hold(void* address);
 
  private:
-  class Mapping;
   // Arenas are kept apart by what peers may see of them.
   struct Pool {
     std::string location;
@@ -62,8 +62,8 @@ class ManagedMemory {
     std::size_t size_class;
   };
 
-  [[nodiscard]] Result<std::shared_ptr<const Mapping>> MapFile(std::uint64_t length_bytes,
-                                                               const ManagedOptions& options);
+  [[nodiscard]] Result<std::shared_ptr<const SealedMemory>> MapFile(std::uint64_t length_bytes,
+                                                                    const ManagedOptions& options);
   [[nodiscard]] std::size_t PoolFor(const ManagedOptions& options) MC_REQUIRES(mutex_);
   // A free block of the class, split off a larger one if need be; nullptr when there is none.
   [[nodiscard]] static std::byte* Carve(Pool& pool, std::size_t size_class);
@@ -72,9 +72,9 @@ class ManagedMemory {
   PageWarmer warmer_;
   Mutex mutex_;
   std::vector<Pool> pools_ MC_GUARDED_BY(mutex_);
-  std::vector<std::shared_ptr<const Mapping>> arenas_ MC_GUARDED_BY(mutex_);
+  std::vector<std::shared_ptr<const SealedMemory>> arenas_ MC_GUARDED_BY(mutex_);
   std::unordered_map<void*, Block> blocks_ MC_GUARDED_BY(mutex_);  // Given out.
-  std::unordered_map<void*, std::shared_ptr<const Mapping>> dedicated_
+  std::unordered_map<void*, std::shared_ptr<const SealedMemory>> dedicated_
       MC_GUARDED_BY(mutex_);  // Given out.
 };
 

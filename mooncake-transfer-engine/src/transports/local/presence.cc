@@ -1,13 +1,9 @@
 #include "mooncake-transfer-engine/src/transports/local/presence.h"
 
-#include <fcntl.h>
 #include <fmt/core.h>
 #include <linux/futex.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
-#include <cerrno>
-#include <cstring>
 #include <new>
 #include <utility>
 #include <vector>
@@ -39,12 +35,6 @@ class Held {
 
 thread_local Held held;
 
-Error SystemError(const char* what) {
-  return {ErrorCode::kExhausted,
-          fmt::format("make a page that tells peers that this process serves: {}: {}", what,
-                      std::strerror(errno))};
-}
-
 }  // namespace
 
 bool PresencePage::Vouches(std::uint64_t expected_nonce) const {
@@ -56,34 +46,21 @@ bool PresencePage::Vouches(std::uint64_t expected_nonce) const {
 }
 
 Result<std::shared_ptr<Presence>> Presence::Create() {
-  const auto bytes = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
-  const int fd = ::memfd_create("mooncake-presence", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-  if (fd < 0) {
-    return std::unexpected(SystemError("memfd_create"));
+  const auto page_bytes = static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
+  auto memory = SealedMemory::Create("mooncake-presence", page_bytes);
+  if (!memory) {
+    return Fail(memory.error().code,
+                fmt::format("make a page that tells peers that this process serves: {}",
+                            memory.error().message));
   }
-  void* memory = MAP_FAILED;
-  if (::ftruncate(fd, static_cast<off_t>(bytes)) == 0 &&
-      ::fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) == 0) {
-    memory = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-  }
-  if (memory == MAP_FAILED) {
-    Error error = SystemError("size, seal and map a memfd");
-    ::close(fd);
-    return std::unexpected(std::move(error));
-  }
-  auto* const page = new (memory) PresencePage{};
+  auto* const page = new ((*memory)->address()) PresencePage{};
   pthread_mutexattr_t attributes;
   ::pthread_mutexattr_init(&attributes);
   ::pthread_mutexattr_setpshared(&attributes, PTHREAD_PROCESS_SHARED);
   ::pthread_mutexattr_setrobust(&attributes, PTHREAD_MUTEX_ROBUST);
   ::pthread_mutex_init(&page->life, &attributes);
   ::pthread_mutexattr_destroy(&attributes);
-  return std::shared_ptr<Presence>(new Presence(page, fd));
-}
-
-Presence::~Presence() {
-  ::munmap(page_, sizeof *page_);
-  ::close(fd_);
+  return std::shared_ptr<Presence>(new Presence(page, *std::move(memory)));
 }
 
 void Presence::HoldByThisThread(std::shared_ptr<Presence> presence) {

@@ -13,8 +13,10 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <utility>
 
 #include "mooncake-common/src/base/result.h"
+#include "mooncake-common/src/base/sealed_memory.h"
 
 namespace mooncake::transfer {
 
@@ -34,7 +36,7 @@ class Presence {
  public:
   // The nonce is zero, and nobody holds the lock. Errors: kExhausted.
   [[nodiscard]] static Result<std::shared_ptr<Presence>> Create();
-  ~Presence();
+  ~Presence() = default;
   Presence(const Presence&) = delete;
   Presence& operator=(const Presence&) = delete;
 
@@ -44,13 +46,14 @@ class Presence {
   [[nodiscard]] std::atomic<std::uint64_t>& nonce() { return page_->nonce; }
   [[nodiscard]] std::uint64_t address() const { return reinterpret_cast<std::uintptr_t>(page_); }
   // Of the memfd that the page is.
-  [[nodiscard]] int fd() const { return fd_; }
+  [[nodiscard]] int fd() const { return memory_->fd(); }
 
  private:
-  Presence(PresencePage* page, int fd) : page_(page), fd_(fd) {}
+  Presence(PresencePage* page, std::shared_ptr<const SealedMemory> memory)
+      : page_(page), memory_(std::move(memory)) {}
 
   PresencePage* const page_;
-  const int fd_;
+  const std::shared_ptr<const SealedMemory> memory_;
 };
 
 }  // namespace mooncake::transfer
