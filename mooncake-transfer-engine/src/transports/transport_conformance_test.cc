@@ -366,7 +366,7 @@ class LocalPeers final : public OwnMemory {
   LocalTransport transport_;
 };
 
-ConformanceCase Local(std::string name, LocalTransportOptions options) {
+ConformanceCase Local(std::string name, const LocalTransportOptions& options) {
   return {.name = std::move(name),
           .make = [options] { return std::make_unique<LocalPeers>(options); }};
 }
