@@ -1,8 +1,7 @@
 // policy_replay POLICIES CAPACITIES [SEED]: replays a trace against eviction policies, such as
-// "policy_replay hdi,lru 1000,3000". Standard input is the trace: a line a request, its block
-// numbers in order. Prints a line for each policy and capacity: both, the share of blocks that were
-// prefix hits and that were present at all, puts refused, microseconds a block, and a number that
-// tells histories apart. docs/design/eviction.md shows how to feed it.
+// "policy_replay hdi,lru 1000,3000". Standard input is the trace (trace.h). Prints a line for each
+// policy and capacity: both, the share of blocks that were prefix hits and that were present at
+// all, puts refused, microseconds a block, and a number that tells histories apart.
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -14,12 +13,15 @@
 #include "mooncake-common/src/base/clock.h"
 #include "mooncake-store/src/master/eviction/policies.h"
 #include "mooncake-store/src/master/eviction/policy_replay.h"
+#include "mooncake-store/src/master/eviction/trace.h"
 
 namespace {
 
+using mooncake::store::Chain;
 using mooncake::store::EvictionPolicyFrom;
 using mooncake::store::MakePolicy;
 using mooncake::store::PolicyReplay;
+using mooncake::store::ReadTrace;
 
 std::vector<std::string> Split(const std::string& text) {
   std::vector<std::string> parts;
@@ -43,17 +45,9 @@ int main(int argc, char** argv) {
     return Fail("two or three arguments");
   }
   const std::uint64_t seed = argc == 4 ? std::strtoull(argv[3], nullptr, 10) : 1;
-  std::vector<std::vector<std::uint64_t>> chains;
-  for (std::string line; std::getline(std::cin, line);) {
-    std::vector<std::uint64_t>& chain = chains.emplace_back();
-    const char* at = line.c_str();
-    for (char* end = nullptr;; at = end) {
-      const std::uint64_t block = std::strtoull(at, &end, 10);
-      if (end == at) {
-        break;
-      }
-      chain.push_back(block);
-    }
+  const auto chains = ReadTrace(std::cin);
+  if (!chains) {
+    return Fail(chains.error().message);
   }
   const mooncake::SteadyClock clock;
   for (const std::string& name : Split(argv[1])) {
@@ -68,7 +62,7 @@ int main(int argc, char** argv) {
       }
       PolicyReplay replay(MakePolicy(*kind, seed), {.capacity = capacity});
       const mooncake::Instant start = clock.Now();
-      for (const auto& chain : chains) {
+      for (const Chain& chain : *chains) {
         replay.Serve(chain);
       }
       const std::chrono::duration<double, std::micro> took = clock.Now() - start;

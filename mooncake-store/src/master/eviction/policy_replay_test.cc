@@ -12,14 +12,13 @@
 #include "mooncake-common/src/base/random.h"
 #include "mooncake-store/src/master/eviction/checked_policy.h"
 #include "mooncake-store/src/master/eviction/policies.h"
+#include "mooncake-store/src/master/eviction/trace.h"
 
 namespace mooncake::store {
 namespace {
 
 constexpr std::uint32_t kCapacity = 2000;
 constexpr std::uint64_t kAsked = 200000;  // Blocks a workload asks for.
-
-using Chain = std::vector<std::uint64_t>;
 
 // Document `number` of a collection, as a chain of 4 to 40 blocks of its own.
 Chain Document(std::uint64_t collection, std::uint64_t number) {
