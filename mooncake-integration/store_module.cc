@@ -53,6 +53,11 @@ int SetUp(PyStore& store, store::ClientSettings settings, const py::object& engi
       throw std::runtime_error("setup(engine=...): give what TransferEngine.get_engine() returns");
     }
     settings.engine = engine.cast<InnerTransferEngine&>().engine();
+    if (!settings.engine) {
+      return RefuseArguments("set up the store",
+                             "the engine given is not initialised in this process; call its "
+                             "initialize() first, or leave engine= out");
+    }
   }
   const Unlocked unlocked;
   return store.Setup(settings);
@@ -140,6 +145,8 @@ void DefineLifecycle(StoreType& type) {
       py::arg("client_http_port") = 9300,
       "Joins the pool: lends `global_segment_size` bytes and keeps `local_buffer_size` bytes for "
       "copying calls.\n"
+      "`engine`: what get_engine() of an initialised TransferEngine gives, to be used instead of a "
+      "new one.\n"
       "Returns 0, or a negative code that last_error() explains. A second call closes first.");
   type.def("setup", &SetUpFromDict, py::arg("config"),
            "The same from a dict; sizes may be texts such as \"16MB\". Unknown keys are ignored.");

@@ -25,6 +25,8 @@
 namespace mooncake::store {
 namespace {
 
+using Registrar = RegisteredBuffers::Registrar;
+
 constexpr std::array<std::string_view, 2> kProtocols = {"tcp", "rdma"};
 
 // The config's texts as views, as long as the config lives.
@@ -69,10 +71,13 @@ Result<ClientOptions> OptionsOf(const ClientSettings& settings, const std::strin
   return options;
 }
 
-Result<StoreName> ClaimName(const std::string& local_hostname, Rng& rng) {
+Result<StoreName> NameOf(const ClientSettings& settings, Rng& rng) {
+  if (settings.engine) {
+    return StoreName::OnEngine(settings.local_hostname, settings.engine->rpc_port());
+  }
   MC_TRY_ASSIGN(const std::int64_t min, EnvInteger("MC_STORE_CLIENT_MIN_PORT"));
   MC_TRY_ASSIGN(const std::int64_t max, EnvInteger("MC_STORE_CLIENT_MAX_PORT"));
-  return StoreName::Claim(local_hostname,
+  return StoreName::Claim(settings.local_hostname,
                           {.min = static_cast<std::uint16_t>(min),
                            .max = static_cast<std::uint16_t>(max),
                            .set_by = "MC_STORE_CLIENT_MIN_PORT and MC_STORE_CLIENT_MAX_PORT"},
@@ -161,7 +166,7 @@ std::expected<std::unique_ptr<Client>, StoreError> Client::Create(const ClientSe
     return Refuse(logging.error().message);
   }
   Rng rng = Rng::FromOs();
-  auto name = ClaimName(settings.local_hostname, rng);
+  auto name = NameOf(settings, rng);
   if (!name) {
     return Refuse(name.error().message);
   }
@@ -375,27 +380,35 @@ StoreCode Client::RegisterBuffer(void* address, std::uint64_t length_bytes) {
   if (!mapped) {
     return refuse(mapped.error().message);
   }
-  if (!impl_->registered.Add(address, length_bytes, access)) {
+  const bool by_user = impl_->parts.UserRegistered(address, length_bytes);
+  if (!impl_->registered.Add(address, length_bytes, access,
+                             by_user ? Registrar::kUser : Registrar::kStore)) {
     return refuse("it overlaps a buffer that is registered");
+  }
+  if (by_user) {
+    return StoreCode::kOk;
   }
   const transfer::MemoryRegistration memory{
       .address = address, .length_bytes = length_bytes, .remote_accessible = false, .shared = {}};
   if (const auto registered = impl_->parts.engine().RegisterMemory(std::span(&memory, 1), false);
       !registered) {
-    static_cast<void>(impl_->registered.Remove(address));
+    impl_->registered.Remove(address);
     return refuse(registered.error().message);
   }
   return StoreCode::kOk;
 }
 
 StoreCode Client::UnregisterBuffer(void* address) {
-  if (!impl_->registered.Remove(address)) {
+  const auto registrar = impl_->registered.Remove(address);
+  if (!registrar) {
     return RememberError(
         StoreCode::kInvalidParams,
         FailureText(StoreCode::kInvalidParams, "unregister buffer", fmt::format("{}", address),
                     "no registered buffer begins there"));
   }
-  static_cast<void>(impl_->parts.engine().UnregisterMemory(std::span(&address, 1), false));
+  if (*registrar == Registrar::kStore) {
+    static_cast<void>(impl_->parts.engine().UnregisterMemory(std::span(&address, 1), false));
+  }
   return StoreCode::kOk;
 }
 
@@ -404,7 +417,8 @@ bool Client::IsRegistered(const void* address, std::uint64_t length_bytes,
   const LocalBuffer* const local = impl_->parts.local_buffer().get();
   return impl_->registered.Contains(address, length_bytes, access) ||
          (local != nullptr &&
-          local->Contains(static_cast<const std::byte*>(address), length_bytes));
+          local->Contains(static_cast<const std::byte*>(address), length_bytes)) ||
+         impl_->parts.UserRegistered(address, length_bytes);
 }
 
 const std::shared_ptr<LocalBuffer>& Client::local_buffer() const {

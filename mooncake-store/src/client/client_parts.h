@@ -46,6 +46,10 @@ class ClientParts {
   [[nodiscard]] const StoreName& name() const { return name_; }
   [[nodiscard]] ClientCore& core() { return core_; }
   [[nodiscard]] transfer::Engine& engine() { return *engine_; }
+  // Whether the user of an engine that was handed in has registered the range with it.
+  [[nodiscard]] bool UserRegistered(const void* address, std::uint64_t length_bytes) const {
+    return !own_engine_ && engine_->HoldsRegistered(address, length_bytes);
+  }
   // Null when there is none.
   [[nodiscard]] const std::shared_ptr<LocalBuffer>& local_buffer() const { return local_buffer_; }
   void Run(Operation& operation) { driver_->Run(operation); }

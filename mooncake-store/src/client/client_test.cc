@@ -5,10 +5,13 @@
 #include <gtest/gtest.h>
 
 #include <memory>
+#include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "mooncake-store/src/server/server_test_util.h"
+#include "mooncake-transfer-engine/include/mooncake/transfer/factory.h"
 
 namespace mooncake::store {
 namespace {
@@ -24,9 +27,10 @@ class ClientTest : public ServerTest {
     server_->Stop();
   }
 
-  Client* Join(std::uint64_t segment_bytes) {
+  Client* Join(std::uint64_t segment_bytes, std::shared_ptr<transfer::Engine> engine = nullptr) {
     ClientSettings settings;
-    settings.local_hostname = "127.0.0.1";
+    settings.engine = std::move(engine);
+    settings.local_hostname = settings.engine ? settings.engine->name() : "127.0.0.1";
     settings.metadata_server = "P2PHANDSHAKE";
     settings.global_segment_bytes = segment_bytes;
     settings.local_buffer_bytes = 1 << 20;
@@ -35,6 +39,11 @@ class ClientTest : public ServerTest {
     EXPECT_TRUE(client) << client.error().text;
     clients_.push_back(*std::move(client));
     return clients_.back().get();
+  }
+  // The one that joined last.
+  void Leave() {
+    clients_.back()->Close();
+    clients_.pop_back();
   }
 
  private:
@@ -83,6 +92,26 @@ TEST_F(ClientTest, KnowsWhereTheSegmentsOfClientsAreReached) {
   ASSERT_TRUE(hosts) << hosts.error().text;
   EXPECT_THAT(*hosts, testing::ElementsAre(testing::IsEmpty(), testing::ElementsAre("127.0.0.1"),
                                            testing::IsEmpty()));
+}
+
+TEST_F(ClientTest, StandsOnAnEngineThatIsThereAlready) {
+  auto created = transfer::CreateEngine({.local_name = "127.0.0.1", .metadata = "P2PHANDSHAKE"});
+  ASSERT_TRUE(created) << created.error().ToString();
+  const std::shared_ptr<transfer::Engine> engine = *std::move(created);
+  std::vector<std::byte> memory(1 << 16);
+  const transfer::MemoryRegistration users{.address = memory.data(), .length_bytes = 1 << 15};
+  ASSERT_TRUE(engine->RegisterMemory(std::span(&users, 1)));
+
+  Client& client = *Join(1 << 20, engine);
+  EXPECT_EQ(client.hostname(), engine->name());
+  EXPECT_TRUE(client.IsRegistered(memory.data(), 1 << 15, MemoryAccess::kWrite));
+  EXPECT_FALSE(client.IsRegistered(memory.data(), (1 << 15) + 1, MemoryAccess::kRead));
+  EXPECT_EQ(client.RegisterBuffer(memory.data(), 1 << 16), StoreCode::kInvalidParams) << "overlaps";
+  EXPECT_EQ(client.RegisterBuffer(memory.data(), 1 << 15), StoreCode::kOk);
+  EXPECT_EQ(client.UnregisterBuffer(memory.data()), StoreCode::kOk);
+  EXPECT_TRUE(engine->HoldsRegistered(memory.data(), 1 << 15)) << "its user's, not the client's";
+  ASSERT_EQ(Put(client, "key", "value"), StoreCode::kOk);
+  EXPECT_EQ(Join(0)->Size("key"), 5) << "reached through the engine";
 }
 
 }  // namespace

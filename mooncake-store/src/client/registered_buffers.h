@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 
 #include "mooncake-common/src/base/mapped_memory.h"
 #include "mooncake-common/src/concurrency/mutex.h"
@@ -13,8 +14,12 @@ namespace mooncake::store {
 
 class RegisteredBuffers {
  public:
+  // Who told the engine of a buffer, and takes it out there.
+  enum class Registrar : std::uint8_t { kStore, kUser };
+
   // False if it is empty or overlaps another.
-  [[nodiscard]] bool Add(const void* address, std::uint64_t length_bytes, MemoryAccess access) {
+  [[nodiscard]] bool Add(const void* address, std::uint64_t length_bytes, MemoryAccess access,
+                         Registrar registrar) {
     const auto begin = reinterpret_cast<std::uintptr_t>(address);
     if (length_bytes == 0 || begin + length_bytes < begin) {
       return false;
@@ -27,13 +32,14 @@ class RegisteredBuffers {
     if (next != buffers_.begin() && std::prev(next)->second.end > begin) {
       return false;
     }
-    buffers_.emplace_hint(next, begin, Buffer{begin + length_bytes, access});
+    buffers_.emplace_hint(next, begin, Buffer{begin + length_bytes, access, registrar});
     return true;
   }
-  // False if none begins at `address`.
-  [[nodiscard]] bool Remove(const void* address) {
+  // Nothing if none begins at `address`.
+  std::optional<Registrar> Remove(const void* address) {
     const MutexLock lock(mutex_);
-    return buffers_.erase(reinterpret_cast<std::uintptr_t>(address)) == 1;
+    const auto buffer = buffers_.extract(reinterpret_cast<std::uintptr_t>(address));
+    return buffer.empty() ? std::nullopt : std::optional(buffer.mapped().registrar);
   }
   // Whether one buffer holds the whole range and may be used so.
   [[nodiscard]] bool Contains(const void* address, std::uint64_t length_bytes,
@@ -53,6 +59,7 @@ class RegisteredBuffers {
   struct Buffer {
     std::uintptr_t end = 0;
     MemoryAccess access = MemoryAccess::kWrite;  // What it may be used for at most.
+    Registrar registrar = Registrar::kStore;
   };
 
   mutable Mutex mutex_;

@@ -25,4 +25,13 @@ Result<StoreName> StoreName::Claim(const std::string& local_hostname, PortRange 
                    .held = std::move(bound.fd)};
 }
 
+Result<StoreName> StoreName::OnEngine(const std::string& local_hostname,
+                                      std::uint16_t engine_port) {
+  MC_TRY_ASSIGN(HostPort name, ParseHostPort(local_hostname));
+  if (name.port.value_or(0) == 0) {
+    name.port = engine_port;
+  }
+  return StoreName{.text = name.ToString(), .host = name.host, .held = {}};
+}
+
 }  // namespace mooncake::store

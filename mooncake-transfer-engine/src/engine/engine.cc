@@ -271,6 +271,11 @@ bool Engine::OverlapsRegistered(const void* address, std::uint64_t length_bytes)
   return impl_->options.regions->Overlaps(reinterpret_cast<std::uint64_t>(address), length_bytes);
 }
 
+bool Engine::HoldsRegistered(const void* address, std::uint64_t length_bytes) const {
+  return impl_->options.regions->Find(reinterpret_cast<std::uint64_t>(address), length_bytes)
+      .has_value();
+}
+
 Result<void*> Engine::AllocateManaged(std::uint64_t length_bytes, const ManagedOptions& options) {
   return impl_->managed.Allocate(length_bytes, options);
 }

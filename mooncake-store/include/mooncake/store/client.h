@@ -42,7 +42,10 @@ struct ClientSettings {
   std::string master_address;  // "host:port"
   std::string tenant;
   Duration master_patience = std::chrono::seconds(10);  // How long set-up waits for a master.
-  std::shared_ptr<transfer::Engine> engine;             // Used instead of a new one when not null.
+  // Used instead of a new one when not null; it goes on when the client ends. `local_hostname` is
+  // then just a name, usually the engine's own, and what its user has registered with the engine
+  // counts as registered here.
+  std::shared_ptr<transfer::Engine> engine;
 };
 
 // A failure in a form that users see.
@@ -145,7 +148,8 @@ class Client {
   [[nodiscard]] StoreCode RegisterBuffer(void* address, std::uint64_t length_bytes);
   // kInvalidParams: none begins there.
   [[nodiscard]] StoreCode UnregisterBuffer(void* address);
-  // Whether a range lies inside one registered buffer that may be used so, or the local buffer.
+  // Whether a range lies inside one registered buffer that may be used so, the local buffer, or
+  // memory registered with the engine that was handed in.
   [[nodiscard]] bool IsRegistered(const void* address, std::uint64_t length_bytes,
                                   MemoryAccess access) const;
 

@@ -151,6 +151,8 @@ class Engine {
   [[nodiscard]] Result<void> UnregisterMemory(std::span<void* const> addresses,
                                               bool publish = true);
   [[nodiscard]] bool OverlapsRegistered(const void* address, std::uint64_t length_bytes) const;
+  // Whether one registered range holds the whole of this one.
+  [[nodiscard]] bool HoldsRegistered(const void* address, std::uint64_t length_bytes) const;
 
   // Registered memory that peers on this host can map. Pages are made by their first use, unless
   // they are to be warm.
