@@ -1,5 +1,8 @@
 """A store on an engine that is there already, as SGLang and vllm-ascend set it up: the engine's own name, its port, its memory."""
 
+import ctypes
+import mmap
+
 import pytest
 
 from engine_peer import Peer
@@ -89,6 +92,18 @@ def test_memory_registered_with_the_engine_needs_no_second_registration(engine, 
     assert store.put_from("d", engine.address, SIZE) == 0
     assert engine.engine.unregister_memory(engine.address) == 0
     assert store.put_from("e", engine.address, SIZE) == -600
+
+
+def test_close_takes_the_registered_memory_out_of_the_engine(engine, set_up):
+    memory = mmap.mmap(-1, SIZE)
+    address = ctypes.addressof(ctypes.c_char.from_buffer(memory))
+    store = MooncakeDistributedStore()
+    for _ in range(2):
+        set_up(store)
+        assert store.register_buffer(address, SIZE) == 0, store.last_error()
+        assert engine.engine.register_memory(address, SIZE) == -7, "the store has told the engine of it"
+        assert store.close() == 0
+    assert engine.engine.register_memory(address, SIZE) == 0
 
 
 def test_two_stores_share_an_engine(engine, set_up, master, start_store):

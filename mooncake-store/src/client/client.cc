@@ -137,6 +137,13 @@ class Client::Impl {
         removes(parts.core()),
         locates(parts.core()) {}
 
+  ~Impl() {
+    // An engine that goes on must forget memory that its owner believes free.
+    if (const auto buffers = registered.TakeAll(); !buffers.empty()) {
+      static_cast<void>(parts.engine().UnregisterMemory(buffers, false));
+    }
+  }
+
   // Runs an operation that was started, and remembers what failed.
   template <typename T>
   void Run(T& operation) {

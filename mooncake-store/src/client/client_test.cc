@@ -50,6 +50,12 @@ class ClientTest : public ServerTest {
   std::vector<std::unique_ptr<Client>> clients_;
 };
 
+std::shared_ptr<transfer::Engine> StartEngine() {
+  auto engine = transfer::CreateEngine({.local_name = "127.0.0.1", .metadata = "P2PHANDSHAKE"});
+  EXPECT_TRUE(engine) << engine.error().ToString();
+  return *std::move(engine);
+}
+
 StoreCode Put(Client& client, std::string_view key, const std::string& value) {
   const SourcePiece piece{.memory = reinterpret_cast<const std::byte*>(value.data()),
                           .length_bytes = value.size()};
@@ -95,9 +101,7 @@ TEST_F(ClientTest, KnowsWhereTheSegmentsOfClientsAreReached) {
 }
 
 TEST_F(ClientTest, StandsOnAnEngineThatIsThereAlready) {
-  auto created = transfer::CreateEngine({.local_name = "127.0.0.1", .metadata = "P2PHANDSHAKE"});
-  ASSERT_TRUE(created) << created.error().ToString();
-  const std::shared_ptr<transfer::Engine> engine = *std::move(created);
+  const auto engine = StartEngine();
   std::vector<std::byte> memory(1 << 16);
   const transfer::MemoryRegistration users{.address = memory.data(), .length_bytes = 1 << 15};
   ASSERT_TRUE(engine->RegisterMemory(std::span(&users, 1)));
@@ -112,6 +116,23 @@ TEST_F(ClientTest, StandsOnAnEngineThatIsThereAlready) {
   EXPECT_TRUE(engine->HoldsRegistered(memory.data(), 1 << 15)) << "its user's, not the client's";
   ASSERT_EQ(Put(client, "key", "value"), StoreCode::kOk);
   EXPECT_EQ(Join(0)->Size("key"), 5) << "reached through the engine";
+}
+
+TEST_F(ClientTest, TakesItsBuffersOutOfAnEngineThatGoesOn) {
+  const auto engine = StartEngine();
+  std::vector<std::byte> memory(1 << 16);
+  const transfer::MemoryRegistration users{.address = memory.data(), .length_bytes = 1 << 15};
+  ASSERT_TRUE(engine->RegisterMemory(std::span(&users, 1)));
+  for (int again = 0; again < 2; ++again) {
+    Client& client = *Join(1 << 20, engine);
+    ASSERT_EQ(client.RegisterBuffer(memory.data(), 1 << 10), StoreCode::kOk) << "the user's";
+    ASSERT_EQ(client.RegisterBuffer(memory.data() + (1 << 15), 1 << 15), StoreCode::kOk);
+    EXPECT_TRUE(engine->HoldsRegistered(memory.data() + (1 << 15), 1 << 15));
+    Leave();
+    EXPECT_FALSE(engine->OverlapsRegistered(memory.data() + (1 << 15), 1 << 15));
+    EXPECT_TRUE(engine->HoldsRegistered(memory.data(), 1 << 15));
+  }
+  EXPECT_EQ(engine->LocalDescriptor()->buffers.size(), 1U) << "no segment of the store is left";
 }
 
 }  // namespace

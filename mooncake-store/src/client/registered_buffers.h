@@ -6,6 +6,8 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <utility>
+#include <vector>
 
 #include "mooncake-common/src/base/mapped_memory.h"
 #include "mooncake-common/src/concurrency/mutex.h"
@@ -40,6 +42,17 @@ class RegisteredBuffers {
     const MutexLock lock(mutex_);
     const auto buffer = buffers_.extract(reinterpret_cast<std::uintptr_t>(address));
     return buffer.empty() ? std::nullopt : std::optional(buffer.mapped().registrar);
+  }
+  // Where those begin that the store told the engine of; none is there any more.
+  [[nodiscard]] std::vector<void*> TakeAll() {
+    std::vector<void*> begins;
+    const MutexLock lock(mutex_);
+    for (const auto& [begin, buffer] : std::exchange(buffers_, {})) {
+      if (buffer.registrar == Registrar::kStore) {
+        begins.push_back(reinterpret_cast<void*>(begin));  // NOLINT(performance-no-int-to-ptr)
+      }
+    }
+    return begins;
   }
   // Whether one buffer holds the whole range and may be used so.
   [[nodiscard]] bool Contains(const void* address, std::uint64_t length_bytes,

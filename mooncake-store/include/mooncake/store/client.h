@@ -94,7 +94,7 @@ class Client {
   // segment.
   [[nodiscard]] static std::expected<std::unique_ptr<Client>, StoreError> Create(
       const ClientSettings& settings);
-  ~Client();  // Close() first.
+  ~Client();  // Close() first. An engine that was handed in forgets the registered buffers.
   Client(const Client&) = delete;
   Client& operator=(const Client&) = delete;
 
