@@ -241,8 +241,8 @@ class TransferEngine {
                                   TransferMetadata::NotifyDesc notify);
   Status getTransferStatus(BatchID batch, std::size_t task, TransferStatus& status);
   Status getBatchTransferStatus(BatchID batch, TransferStatus& status);
-  // kBatchBusy until all tasks are terminal. Statuses of batches: kInvalidArgument for a batch,
-  // task or segment that the engine does not know.
+  // kBatchBusy until the status of all tasks was seen to be terminal. Statuses of batches:
+  // kInvalidArgument for a batch, task or segment that the engine does not know.
   Status freeBatchID(BatchID batch);
 
   ScatterTransferOperation submitScatter(const std::vector<ScatterTransferRange>& ranges);

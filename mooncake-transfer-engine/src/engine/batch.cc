@@ -52,6 +52,7 @@ Batch::Guard::~Guard() {
   std::move_only_function<void()> callback;
   if (batch_.callback_ && batch_.open_tasks_ == 0 && !batch_.tasks_.empty()) [[unlikely]] {
     callback = std::exchange(batch_.callback_, nullptr);
+    batch_.NoteAllTold();
   }
   batch_.mutex_.unlock();
   if (callback) {
@@ -67,6 +68,12 @@ Result<void> Batch::End(BatchId id) {
                                               "until they are, or cancel",
                                               id, open_tasks_));
   }
+  // Notifies go out when the end of the last task is told, so who frees earlier would lose them.
+  if (untold_tasks_ != 0 && !told_of_bad_ && event_fd_ < 0) {
+    return Fail(ErrorCode::kBusy, fmt::format("free batch {:#x}: {} tasks have ended and nobody "
+                                              "asked how; poll each, or the batch",
+                                              id, untold_tasks_));
+  }
   id_.store(0, std::memory_order_release);
   if (tasks_.capacity() > kKeptTasks) {
     std::vector<Task>().swap(tasks_);
@@ -80,6 +87,9 @@ Result<void> Batch::End(BatchId id) {
   reasons_.Clear();
   notifies_.clear();
   bad_tasks_ = 0;
+  untold_tasks_ = 0;
+  all_told_ = 0;
+  told_of_bad_ = false;
   done_bytes_ = 0;
   cursor_task_ = 0;
   cursor_offset_ = 0;
@@ -254,9 +264,11 @@ void Batch::AppendTasks(std::span<const TransferRequest> requests) {
         .cut = empty,
         .lost = false,
         .registered = empty || local.Contains(address, request.length_bytes),
+        .told = false,
     });
     open_tasks_ += empty ? 0 : 1;
   }
+  untold_tasks_ += requests.size();
 }
 
 Result<void> Batch::Append(BatchId id, std::span<const TransferRequest> requests,
@@ -307,6 +319,9 @@ Result<TransferStatus> Batch::TaskStatus(BatchId id, std::size_t index) {
     MC_TRY(CheckId(id));
   }
   const Task& task = tasks_[index];
+  if (IsTerminal(task.state)) {
+    NoteTold(index);
+  }
   return TransferStatus{.state = task.state, .transferred_bytes = task.done_bytes};
 }
 
@@ -321,7 +336,25 @@ Result<TransferStatus> Batch::Status(BatchId id) {
   } else if (open_tasks_ == 0) {
     status.state = TransferState::kCompleted;
   }
+  told_of_bad_ = told_of_bad_ || bad_tasks_ != 0;
+  if (open_tasks_ == 0) {
+    NoteAllTold();
+  }
   return status;
+}
+
+void Batch::NoteTold(std::size_t index) {
+  Task& task = tasks_[index];
+  if (index >= all_told_ && !task.told) {
+    task.told = true;
+    --untold_tasks_;
+    told_of_bad_ = told_of_bad_ || task.state != TransferState::kCompleted;
+  }
+}
+
+void Batch::NoteAllTold() {
+  untold_tasks_ = 0;
+  all_told_ = tasks_.size();
 }
 
 Error Batch::ErrorOf(std::uint32_t index) const {
@@ -348,6 +381,7 @@ Result<void> Batch::Wait(BatchId id, Duration timeout) {
   const Guard guard(*this);
   MC_TRY(CheckId(id));
   if (open_tasks_ == 0 && bad_tasks_ == 0) {
+    NoteAllTold();
     return {};
   }
   ++waiters_;
@@ -365,6 +399,7 @@ Result<void> Batch::Wait(BatchId id, Duration timeout) {
   }
   MC_TRY(outcome);
   MC_TRY(CheckId(id));
+  NoteAllTold();
   if (bad_tasks_ != 0) {
     return std::unexpected(ErrorOf(first_bad_));
   }
@@ -479,6 +514,7 @@ Result<void> Batch::OnCompletion(BatchId id, std::move_only_function<void()> cal
       callback_ = std::move(callback);
       return {};
     }
+    NoteAllTold();
   }
   callback();
   return {};
@@ -499,6 +535,7 @@ Result<void> Batch::Cancel(BatchId id, const Error& why) {
       const Guard guard(*this);
       MC_TRY(CheckId(id));
       if (open_tasks_ == 0) {
+        NoteAllTold();
         return {};
       }
       if (cancel_chain_ == 0) {
@@ -518,6 +555,7 @@ Result<void> Batch::Cancel(BatchId id, const Error& why) {
         }
       }
       if (open_tasks_ == 0) {
+        NoteAllTold();
         return {};
       }
     }

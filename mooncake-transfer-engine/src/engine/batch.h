@@ -57,7 +57,8 @@ class Batch final : public SliceSink {
 
   // Starts afresh under a new id, whose low 16 bits are `index`.
   [[nodiscard]] BatchId Begin(std::size_t capacity) MC_EXCLUDES(mutex_);
-  // kBusy while a task is open. A thread may still be on its way out of a transport on this batch's
+  // kBusy while a task is open, or the caller has not been told of the end of each, or of a failed
+  // one. A thread may still be on its way out of a transport on this batch's
   // behalf; it holds what it uses.
   [[nodiscard]] Result<void> End(BatchId id) MC_EXCLUDES(mutex_);
 
@@ -120,6 +121,7 @@ class Batch final : public SliceSink {
     bool cut;         // Nothing is left to cut.
     bool lost;        // A slice is over without success; it only waits for the others.
     bool registered;  // All of its local memory is.
+    bool told;        // A status call has said that it is terminal.
   };
 
   // First in, first out, linked through Slice::next.
@@ -213,6 +215,9 @@ class Batch final : public SliceSink {
   void LoseUnposted(std::uint32_t chain) MC_REQUIRES(mutex_);
   // All tasks are terminal: tells who waits.
   void Settle() MC_REQUIRES(mutex_);
+  // The caller knows that this task, or all that there are, have ended.
+  void NoteTold(std::size_t task) MC_REQUIRES(mutex_);
+  void NoteAllTold() MC_REQUIRES(mutex_);
 
   const BatchContext& context_;
   const std::uint32_t index_;
@@ -226,6 +231,9 @@ class Batch final : public SliceSink {
   std::size_t open_tasks_ MC_GUARDED_BY(mutex_) = 0;
   std::size_t bad_tasks_ MC_GUARDED_BY(mutex_) = 0;
   std::uint32_t first_bad_ MC_GUARDED_BY(mutex_) = 0;  // Only when bad_tasks_ is not zero.
+  std::size_t untold_tasks_ MC_GUARDED_BY(mutex_) = 0;
+  std::size_t all_told_ MC_GUARDED_BY(mutex_) = 0;  // Tasks below this one are told of.
+  bool told_of_bad_ MC_GUARDED_BY(mutex_) = false;
   std::uint64_t done_bytes_ MC_GUARDED_BY(mutex_) = 0;
   // Where cutting goes on.
   std::size_t cursor_task_ MC_GUARDED_BY(mutex_) = 0;

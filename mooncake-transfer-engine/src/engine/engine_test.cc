@@ -71,6 +71,27 @@ TEST(Engine, ReportsTasksAndBatchesAsTheyEnd) {
   EXPECT_TRUE(rig.engine->FreeBatch(batch));
 }
 
+TEST(Engine, ABatchIsBusyUntilTheEndOfEachTaskWasTold) {
+  EngineRig rig({.transports = {{.instant = true}}});
+  const BatchId batch = rig.engine->AllocateBatch(3).value();
+  ASSERT_TRUE(rig.engine->SubmitWithNotify(batch, std::array{rig.Read(0, 10), rig.Read(0, 0)},
+                                           {.name = "n", .message = "m"}));
+  EXPECT_EQ(rig.engine->FreeBatch(batch).error().code, ErrorCode::kBusy) << "nobody has asked";
+  EXPECT_TRUE(rig.directory->sent().empty());
+  for (int again = 0; again < 2; ++again) {
+    EXPECT_EQ(rig.engine->TaskStatus(batch, 1)->state, TransferState::kCompleted);
+    EXPECT_EQ(rig.engine->FreeBatch(batch).error().code, ErrorCode::kBusy) << "but of one of two";
+  }
+  EXPECT_EQ(rig.engine->BatchStatus(batch)->state, TransferState::kCompleted);
+  EXPECT_EQ(rig.directory->sent().size(), 1U) << "not lost with the batch";
+  ASSERT_TRUE(rig.engine->Submit(batch, std::array{rig.Read(0, 10)}));
+  EXPECT_EQ(rig.engine->FreeBatch(batch).error().code, ErrorCode::kBusy) << "one more came";
+  EXPECT_EQ(rig.engine->TaskStatus(batch, 0)->state, TransferState::kCompleted);
+  EXPECT_EQ(rig.engine->FreeBatch(batch).error().code, ErrorCode::kBusy) << "told of before";
+  EXPECT_EQ(rig.engine->TaskStatus(batch, 2)->state, TransferState::kCompleted);
+  EXPECT_TRUE(rig.engine->FreeBatch(batch));
+}
+
 TEST(Engine, RefusesMoreTasksThanTheCapacityAndKeepsTheRest) {
   EngineRig rig;
   const BatchId batch = rig.engine->AllocateBatch(2).value();

@@ -57,6 +57,7 @@ TEST_F(ClassicFace, MovesABatchAndReportsTasks) {
   ASSERT_TRUE(ours_.submitTransfer(batch, {Read(0, 5000), Read(50'000, 10)}).ok());
   EXPECT_EQ(ours_.submitTransfer(batch, {Read(0, 1)}).code(), Status::Code::kTooManyRequests);
   EXPECT_EQ(Finish(batch, 0).s, COMPLETED);
+  EXPECT_EQ(ours_.freeBatchID(batch).code(), Status::Code::kBatchBusy) << "one was not polled";
   EXPECT_EQ(Finish(batch, 1).transferred_bytes, 10U);
   TransferStatus status{};
   EXPECT_TRUE(ours_.getBatchTransferStatus(batch, status).ok());

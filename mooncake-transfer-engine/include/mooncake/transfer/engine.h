@@ -220,7 +220,9 @@ class Engine {
   // Ends all tasks that are not terminal as kCanceled. Their memory is not touched afterwards.
   [[nodiscard]] Result<void> Cancel(BatchId batch);
 
-  // Errors: kBusy until all tasks are terminal, kNotFound for a stale id.
+  // Errors: kBusy until all tasks are terminal and the caller has been told so (by a status of each
+  // or of the batch, of a failed one, by Wait, Cancel, the callback or the eventfd), kNotFound for
+  // a stale id.
   [[nodiscard]] Result<void> FreeBatch(BatchId batch);
 
   // All requests, start to end, on the calling thread: the shortest way for few and small ones.
