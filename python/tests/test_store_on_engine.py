@@ -1,4 +1,4 @@
-"""A store on an engine that is there already, as SGLang and vllm-ascend set it up: the engine's own name, its port, its memory."""
+"""A store on an engine that is there already, as SGLang and vllm-ascend set it up: with its name, port and memory."""
 
 import ctypes
 import mmap
@@ -30,7 +30,8 @@ def set_up(engine, master):
 
     def set_up(store: MooncakeDistributedStore | None = None) -> MooncakeDistributedStore:
         stores.append(store or MooncakeDistributedStore())
-        arguments = (engine.name, "P2PHANDSHAKE", SEGMENT, LOCAL, "rdma", "", master.address, engine.engine.get_engine())
+        holder = engine.engine.get_engine()
+        arguments = (engine.name, "P2PHANDSHAKE", SEGMENT, LOCAL, "rdma", "", master.address, holder)
         assert stores[-1].setup(*arguments) == 0, stores[-1].last_error()
         return stores[-1]
 
@@ -127,7 +128,8 @@ def test_an_engine_that_is_not_initialised_is_refused(master):
 
 @pytest.mark.parametrize("last", ["del engine", "del store", "store.close(); del engine", "", "del engine; del store"])
 def test_a_process_ends_whichever_goes_first(master, last):
-    assert run_python(f"""
+    assert (
+        run_python(f"""
 from mooncake.engine import TransferEngine
 from mooncake.store import MooncakeDistributedStore
 engine, store = TransferEngine(), MooncakeDistributedStore()
@@ -139,4 +141,6 @@ assert store.put("k", b"value") == 0
 if "store" in globals() and store.health_check() == 0:
     assert store.get("k") == b"value"
 print("done")
-""") == "done\n"
+""")
+        == "done\n"
+    )

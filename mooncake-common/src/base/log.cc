@@ -12,6 +12,7 @@
 #include <memory>
 
 #include "mooncake-common/src/base/env.h"
+#include "mooncake-common/src/concurrency/mutex.h"
 
 namespace mooncake {
 namespace {
@@ -41,6 +42,26 @@ struct Backend {
 Backend& TheBackend() {
   static Backend* const backend = new Backend;
   return *backend;
+}
+
+// What InitLoggingFromEnv() has set.
+struct FromEnv {
+  Mutex mutex;
+  LogLevel level MC_GUARDED_BY(mutex) = LogLevel::kInfo;
+  std::string folder MC_GUARDED_BY(mutex);
+  pid_t process MC_GUARDED_BY(mutex) = 0;  // Whose file is in the folder.
+};
+
+FromEnv& TheFromEnv() {
+  static FromEnv* const from_env = new FromEnv;
+  return *from_env;
+}
+
+LogLevel LevelOf(std::string_view name) {
+  return name == "TRACE"     ? LogLevel::kTrace
+         : name == "WARNING" ? LogLevel::kWarning
+         : name == "ERROR"   ? LogLevel::kError
+                             : LogLevel::kInfo;
 }
 
 spdlog::level::level_enum ToBackend(LogLevel level) {
@@ -89,15 +110,20 @@ Result<void> LogToFolder(const std::string& folder) {
 }
 
 Result<void> InitLoggingFromEnv(const EnvSource& env) {
-  MC_TRY_ASSIGN(const std::string level, EnvChoice("MC_LOG_LEVEL", env));
+  MC_TRY_ASSIGN(const std::string name, EnvChoice("MC_LOG_LEVEL", env));
+  const LogLevel level = LevelOf(name);
   const std::string folder = EnvText("MC_LOG_DIR", env);
-  if (!folder.empty()) {
+  FromEnv& set = TheFromEnv();
+  const MutexLock lock(set.mutex);
+  if (!folder.empty() && (folder != set.folder || set.process != getpid())) {
     MC_TRY(LogToFolder(folder));
   }
-  SetLogLevel(level == "TRACE"     ? LogLevel::kTrace
-              : level == "WARNING" ? LogLevel::kWarning
-              : level == "ERROR"   ? LogLevel::kError
-                                   : LogLevel::kInfo);
+  set.folder = folder;
+  set.process = getpid();
+  if (level != set.level) {
+    SetLogLevel(level);
+  }
+  set.level = level;
   return {};
 }
 

@@ -1,5 +1,5 @@
-// Log lines: MC_LOG_INFO("mounted {} ({} bytes)", name, size). They go to standard error; programs
-// and bindings call InitLoggingFromEnv() once at their start.
+// Log lines: MC_LOG_INFO("mounted {} ({} bytes)", name, size). They go to standard error unless
+// InitLoggingFromEnv(), which programs, engines and stores call at their start, finds otherwise.
 //
 // Thread-safety: any thread. The back end (spdlog) stays inside log.cc.
 #pragma once
@@ -28,7 +28,8 @@ void LogLine(LogLevel level, std::string_view text);
 // Errors: kIo if the folder or the file cannot be made; everything stays as it was then.
 [[nodiscard]] Result<void> LogToFolder(const std::string& folder);
 
-// Level and folder from MC_LOG_LEVEL and MC_LOG_DIR.
+// Level and folder from MC_LOG_LEVEL and MC_LOG_DIR. What an earlier call of this process found
+// there is not set again: what a program has set since then, say from its flags, stays.
 //
 // Errors: those of the variables and of LogToFolder.
 [[nodiscard]] Result<void> InitLoggingFromEnv(const EnvSource& env = ProcessEnv::Get());

@@ -24,7 +24,10 @@ MapEnv With(std::string name, std::string value) {
 
 class Log : public testing::Test {
  protected:
-  void TearDown() override { SetLogLevel(LogLevel::kInfo); }
+  void TearDown() override {
+    EXPECT_TRUE(InitLoggingFromEnv(MapEnv()));
+    SetLogLevel(LogLevel::kInfo);
+  }
 };
 
 TEST_F(Log, TheLevelComesFromTheEnvironment) {
@@ -39,6 +42,16 @@ TEST_F(Log, TheLevelComesFromTheEnvironment) {
   const auto bad = InitLoggingFromEnv(With("MC_LOG_LEVEL", "loud"));
   ASSERT_FALSE(bad.has_value());
   EXPECT_THAT(bad.error().message, HasSubstr("MC_LOG_LEVEL=\"loud\""));
+}
+
+TEST_F(Log, WhatAProgramSetsSinceThenStays) {
+  const MapEnv env = With("MC_LOG_LEVEL", "TRACE");
+  ASSERT_TRUE(InitLoggingFromEnv(env));
+  SetLogLevel(LogLevel::kError);
+  ASSERT_TRUE(InitLoggingFromEnv(env));
+  EXPECT_FALSE(LogEnabled(LogLevel::kWarning)) << "the environment says what it said before";
+  ASSERT_TRUE(InitLoggingFromEnv(With("MC_LOG_LEVEL", "WARNING")));
+  EXPECT_TRUE(LogEnabled(LogLevel::kWarning)) << "it has changed";
 }
 
 TEST_F(Log, AFolderThatCannotBeMadeIsAnErrorThatNamesIt) {

@@ -94,6 +94,7 @@ Result<void> ReadEngineEnv(EngineOptions& options) {
 }  // namespace
 
 Result<std::unique_ptr<Engine>> CreateEngine(const EngineSettings& settings) {
+  MC_TRY(InitLoggingFromEnv());
   WarnOfUnreadEnvOnce();
   EngineOptions options;
   MC_TRY(ReadEngineEnv(options));

@@ -5,6 +5,9 @@
 #include <array>
 #include <cstdlib>
 #include <cstring>
+#include <map>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "mooncake-common/src/base/address.h"
@@ -88,12 +91,36 @@ TEST(Factory, MemoryThatWasUnregisteredIsOutOfReachAtOnce) {
   EXPECT_TRUE(a->Transfer(std::array{request}, kHangLimit)) << "the rest is still there";
 }
 
+using Variables = std::map<std::string, std::string>;
+
+// Variables that are set as long as this lives.
+class Environment {
+ public:
+  explicit Environment(Variables values) : values_(std::move(values)) {
+    for (const auto& [name, value] : values_) {
+      ::setenv(name.c_str(), value.c_str(), 1);
+    }
+  }
+  ~Environment() {
+    for (const auto& [name, value] : values_) {
+      ::unsetenv(name.c_str());
+    }
+  }
+  Environment(const Environment&) = delete;
+  Environment& operator=(const Environment&) = delete;
+
+ private:
+  const Variables values_;
+};
+
 TEST(Factory, NamesTheVariableThatIsMalformed) {
-  ::setenv("MC_TRANSFER_TIMEOUT", "soon", 1);
-  const auto engine = CreateEngine({.local_name = "127.0.0.1", .metadata = "P2PHANDSHAKE"});
-  ::unsetenv("MC_TRANSFER_TIMEOUT");
-  ASSERT_FALSE(engine);
-  EXPECT_NE(engine.error().message.find("MC_TRANSFER_TIMEOUT"), std::string::npos);
+  for (const std::string name :
+       {"MC_ENFORCE_REMOTE_ACCESSIBLE", "MC_LOG_LEVEL", "MC_TRANSFER_TIMEOUT"}) {
+    const Environment environment(Variables{{name, "soon"}});
+    const auto engine = CreateEngine({.local_name = "127.0.0.1", .metadata = "P2PHANDSHAKE"});
+    ASSERT_FALSE(engine) << name;
+    EXPECT_NE(engine.error().message.find(name), std::string::npos) << engine.error().message;
+  }
 }
 
 // Goal: the port that the user names is that of handshakes, and only of those: the data port is
