@@ -48,8 +48,9 @@ inline constexpr auto kEnvTable = std::to_array<EnvVariable>({
     {.name = "MC_ENFORCE_REMOTE_ACCESSIBLE",
      .type = EnvType::kAutoFlag,
      .fallback = "auto",
-     .meaning = "refuse peers' access to buffers registered as not remotely accessible; auto: "
-                "towards peers that know the attribute"},
+     .meaning = "keep peers out of buffers registered as not remotely accessible, and the own "
+                "requests out of what peers do not offer; auto: between engines that know the "
+                "attribute"},
     {.name = "MC_FORCE_TCP",
      .type = EnvType::kFlag,
      .fallback = "0",

@@ -124,6 +124,7 @@ Result<std::unique_ptr<Engine>> CreateEngine(const EngineSettings& settings) {
     options.transports.push_back(std::move(local));
   }
   MC_TRY_ASSIGN(auto tcp_options, TcpOptionsFromEnv(ports, options.identity.tcp_data_host));
+  tcp_options.remote_check = options.remote_check;
   options.transports.push_back(std::make_unique<TcpTransport>(
       *options.reactor, *options.regions, Rng::FromOs(), std::move(tcp_options)));
   const std::string_view wires = force_tcp ? "tcp" : "local, tcp";

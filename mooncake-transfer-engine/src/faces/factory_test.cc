@@ -2,11 +2,13 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
 #include <cstdlib>
 #include <cstring>
 #include <map>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -120,6 +122,43 @@ TEST(Factory, NamesTheVariableThatIsMalformed) {
     const auto engine = CreateEngine({.local_name = "127.0.0.1", .metadata = "P2PHANDSHAKE"});
     ASSERT_FALSE(engine) << name;
     EXPECT_NE(engine.error().message.find(name), std::string::npos) << engine.error().message;
+  }
+}
+
+// Goal: MC_ENFORCE_REMOTE_ACCESSIBLE protects the memory of the engine that has it, whatever those
+// of its peers do. Method: a peer that looks at nothing asks in the published and in our own way.
+TEST(Factory, KeepsPeersOutOfMemoryThatWasNotRegisteredForThem) {
+  std::vector<std::byte> ours(4096);
+  std::vector<std::byte> hidden(4096);
+  const MemoryRegistration memory{
+      .address = hidden.data(), .length_bytes = hidden.size(), .remote_accessible = false};
+  for (const auto& [setting, open_to_published, open_to_ours] :
+       {std::tuple{"1", false, false}, std::tuple{"auto", true, false},
+        std::tuple{"0", true, true}}) {
+    std::unique_ptr<Engine> owner;
+    {
+      const Environment environment(Variables{{"MC_ENFORCE_REMOTE_ACCESSIBLE", setting}});
+      owner = Make();
+    }
+    ASSERT_TRUE(owner && owner->RegisterMemory(std::span(&memory, 1)));
+    for (const auto& [protocol, open] :
+         {std::pair{"1", open_to_published}, std::pair{"2", open_to_ours}}) {
+      const Environment environment(Variables{{"MC_ENFORCE_REMOTE_ACCESSIBLE", "0"},
+                                              {"MC_FORCE_TCP", "1"},
+                                              {"MC_TCP_PROTO", protocol}});
+      const auto peer = Make();
+      ASSERT_TRUE(peer);
+      const TransferRequest write{.opcode = Opcode::kWrite,
+                                  .local = ours.data(),
+                                  .segment = peer->OpenSegment(owner->name()).value(),
+                                  .remote_address = reinterpret_cast<std::uint64_t>(hidden.data()),
+                                  .length_bytes = hidden.size()};
+      std::ranges::fill(ours, std::byte{1});
+      std::ranges::fill(hidden, std::byte{0});
+      EXPECT_EQ(peer->Transfer(std::array{write}, kHangLimit).has_value(), open)
+          << setting << " " << protocol;
+      EXPECT_EQ(hidden.back(), open ? std::byte{1} : std::byte{0});
+    }
   }
 }
 

@@ -21,6 +21,7 @@
 
 #include "mooncake-common/src/base/clock.h"
 #include "mooncake-common/src/base/result.h"
+#include "mooncake-transfer-engine/src/engine/remote_check.h"
 #include "mooncake-transfer-engine/src/metadata/metadata.h"
 #include "mooncake-transfer-engine/src/metadata/segment_descriptor.h"
 #include "mooncake-transfer-engine/src/transports/slice.h"
@@ -86,13 +87,6 @@ struct ManagedOptions {
   bool warm = false;       // Of a dedicated file: its pages are made soon, in the background.
 };
 
-// Whether a request must lie inside a range that the peer lists.
-enum class RemoteCheck : std::uint8_t {
-  kAuto,    // Between our own engines; peers of another make check for themselves.
-  kAlways,  // MC_ENFORCE_REMOTE_ACCESSIBLE=1
-  kNever,   // =0: the peer decides.
-};
-
 // The parts an engine is made of. Most callers want CreateEngine() of factory.h, which makes them.
 struct EngineOptions {
   std::shared_ptr<Reactor> reactor;  // What the parts below need to live last; may be empty.
@@ -110,8 +104,8 @@ struct EngineOptions {
   std::uint64_t max_slice_bytes = 16U << 20U;
   Duration spin = std::chrono::microseconds(50);  // A waiting caller polls so long before sleeping.
   Duration unregister_patience = std::chrono::seconds(5);
-  RemoteCheck remote_check = RemoteCheck::kAuto;
-  bool refresh_on_open = false;  // OpenSegment asks the directory each time.
+  RemoteCheck remote_check = RemoteCheck::kAuto;  // Of requests to peers.
+  bool refresh_on_open = false;                   // OpenSegment asks the directory each time.
   // Makes descriptors announced so far useless to peers that copy without asking this process.
   // Called after memory was unregistered; the transports then announce anew.
   std::function<Result<void>()> revoke_announced;

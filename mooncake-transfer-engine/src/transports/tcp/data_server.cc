@@ -18,7 +18,7 @@ constexpr int kCallsPerTurn = 8;
 class DataServer::Connection {
  public:
   Connection(DataServer& server, std::uint64_t id, UniqueFd fd)
-      : server_(server), id_(id), fd_(std::move(fd)), session_(server.regions_) {}
+      : server_(server), id_(id), fd_(std::move(fd)), session_(server.regions_, server.check_) {}
 
   [[nodiscard]] Result<void> Start() {
     MC_TRY_ASSIGN(watch_,

@@ -19,12 +19,14 @@
 #include "mooncake-common/src/net/reactor.h"
 #include "mooncake-common/src/net/socket.h"
 #include "mooncake-transfer-engine/src/engine/region_table.h"
+#include "mooncake-transfer-engine/src/engine/remote_check.h"
 
 namespace mooncake::transfer {
 
 class DataServer {
  public:
-  DataServer(Reactor& reactor, RegionTable& regions) : reactor_(reactor), regions_(regions) {}
+  DataServer(Reactor& reactor, RegionTable& regions, RemoteCheck check)
+      : reactor_(reactor), regions_(regions), check_(check) {}
   ~DataServer() { Stop(); }
   DataServer(const DataServer&) = delete;
   DataServer& operator=(const DataServer&) = delete;
@@ -42,6 +44,7 @@ class DataServer {
 
   Reactor& reactor_;
   RegionTable& regions_;
+  const RemoteCheck check_;
   Acceptor acceptor_{reactor_, "data port"};
   LogFold refused_;  // Of connections whose peers speak nonsense.
   Mutex mutex_;

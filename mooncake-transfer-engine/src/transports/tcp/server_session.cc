@@ -24,7 +24,8 @@ std::unexpected<Error> RegionGone(std::uint64_t address) {
 
 }  // namespace
 
-ServerSession::ServerSession(RegionTable& regions) : regions_(regions), input_(kInputBytes) {}
+ServerSession::ServerSession(RegionTable& regions, RemoteCheck check)
+    : regions_(regions), check_(check), input_(kInputBytes) {}
 
 bool ServerSession::WantsInput() const {
   if (refused_) {
@@ -283,8 +284,10 @@ Result<void> ServerSession::OnOutput(std::size_t bytes) {
 
 bool ServerSession::IsAllowed(const TcpExtent& extent) {
   // Published peers never look at remote_accessible; ours do.
-  const auto access = request_.protocol == TcpProtocol::kExtended ? RegionTable::Access::kRemote
-                                                                  : RegionTable::Access::kLocal;
+  const bool checked =
+      check_ == RemoteCheck::kAlways ||
+      (check_ == RemoteCheck::kAuto && request_.protocol == TcpProtocol::kExtended);
+  const auto access = checked ? RegionTable::Access::kRemote : RegionTable::Access::kLocal;
   return extent.length_bytes > 0 &&
          static_cast<bool>(regions_.Pin(extent.address, extent.length_bytes, access));
 }

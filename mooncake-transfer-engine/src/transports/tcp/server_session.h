@@ -20,6 +20,7 @@
 
 #include "mooncake-common/src/base/result.h"
 #include "mooncake-transfer-engine/src/engine/region_table.h"
+#include "mooncake-transfer-engine/src/engine/remote_check.h"
 #include "mooncake-transfer-engine/src/transports/tcp/iov_list.h"
 #include "mooncake-transfer-engine/src/transports/tcp/tcp_format.h"
 
@@ -27,7 +28,7 @@ namespace mooncake::transfer {
 
 class ServerSession {
  public:
-  explicit ServerSession(RegionTable& regions);
+  explicit ServerSession(RegionTable& regions, RemoteCheck check = RemoteCheck::kAuto);
 
   // Whether there is room for what the peer sends.
   [[nodiscard]] bool WantsInput() const;
@@ -66,6 +67,7 @@ class ServerSession {
   void AdvancePayload(std::uint64_t bytes);
 
   RegionTable& regions_;
+  const RemoteCheck check_;
   std::vector<RegionPin> pins_;
 
   State state_ = State::kHead;

@@ -75,7 +75,7 @@ class SessionTest : public testing::Test {
 
   // Sends `request` in portions of at most `in` bytes, takes answers in portions of `out`.
   Talk Exchange(std::span<const std::byte> request, std::size_t in, std::size_t out) {
-    ServerSession session(regions_);
+    ServerSession session(regions_, check_);
     Talk talk;
     const auto fails = [&talk](const Result<void>& result) {
       talk.malformed = talk.malformed || !result;
@@ -125,6 +125,7 @@ class SessionTest : public testing::Test {
   }
 
   RegionTable regions_;
+  RemoteCheck check_ = RemoteCheck::kAuto;
   Bytes memory_;
 };
 
@@ -227,12 +228,28 @@ TEST_F(SessionTest, AnExtendedRequestLosesOnlyItsBadExtents) {
   EXPECT_TRUE(std::ranges::equal(std::span(memory_).subspan(15), std::span(before).subspan(15)));
 }
 
-// Published peers do not look at remote_accessible, ours do.
-TEST_F(SessionTest, OnlyExtendedRequestsRespectRemoteAccessible) {
+// Published peers do not look at remote_accessible, ours do, unless the setting says otherwise.
+TEST_F(SessionTest, TheSettingSaysWhoMustRespectRemoteAccessible) {
   const std::uint64_t hidden = memory_.size() / 2 + 4096;
-  EXPECT_FALSE(Exchange(Head(TcpProtocol::kV2, Opcode::kRead, hidden, 8)).closed);
-  EXPECT_EQ(Exchange(Extended(Opcode::kRead, 3, {{hidden, 8}})).answer,
-            Concat({EncodeTcpReply(3, {true}), Bytes(8, std::byte{0})}));
+  for (const RemoteCheck check : {RemoteCheck::kAuto, RemoteCheck::kAlways, RemoteCheck::kNever}) {
+    check_ = check;
+    const bool open_to_published = check != RemoteCheck::kAlways;
+    const Talk v1 = Exchange(Head(TcpProtocol::kV1, Opcode::kRead, hidden, 8));
+    EXPECT_EQ(v1.answer.size(), open_to_published ? 8U : 0U);
+    EXPECT_EQ(v1.closed, !open_to_published);
+    EXPECT_EQ(Exchange(Head(TcpProtocol::kV2, Opcode::kRead, hidden, 8)).closed,
+              !open_to_published);
+    const Bytes before = memory_;
+    Exchange(
+        Concat({Head(TcpProtocol::kV2, Opcode::kWrite, hidden, 8), Bytes(8, std::byte{0x55})}));
+    EXPECT_EQ(memory_ == before, !open_to_published);
+    memory_ = before;
+
+    const bool open_to_ours = check == RemoteCheck::kNever;
+    EXPECT_EQ(Exchange(Extended(Opcode::kRead, 3, {{hidden, 8}})).answer,
+              Concat({EncodeTcpReply(3, {!open_to_ours}),
+                      open_to_ours ? At(hidden, 8) : Bytes(8, std::byte{0})}));
+  }
 }
 
 TEST_F(SessionTest, ClosesOnUnknownOpcodesAndFramesBeyondTheBounds) {

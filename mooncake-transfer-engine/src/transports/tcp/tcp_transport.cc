@@ -44,7 +44,10 @@ Result<std::string> DataHost(const SegmentDescriptor& peer) {
 
 TcpTransport::TcpTransport(Reactor& reactor, RegionTable& regions, Rng rng,
                            TcpTransportOptions options)
-    : reactor_(reactor), rng_(rng), options_(std::move(options)), server_(reactor, regions) {}
+    : reactor_(reactor),
+      rng_(rng),
+      options_(std::move(options)),
+      server_(reactor, regions, options_.remote_check) {}
 
 TcpTransport::~TcpTransport() { Stop(); }
 

@@ -18,6 +18,7 @@
 #include "mooncake-common/src/net/reactor.h"
 #include "mooncake-common/src/net/resolve.h"
 #include "mooncake-transfer-engine/src/engine/region_table.h"
+#include "mooncake-transfer-engine/src/engine/remote_check.h"
 #include "mooncake-transfer-engine/src/transports/tcp/data_server.h"
 #include "mooncake-transfer-engine/src/transports/tcp/tcp_channel.h"
 #include "mooncake-transfer-engine/src/transports/transport.h"
@@ -30,6 +31,7 @@ struct TcpTransportOptions {
   std::string advertised_host;  // Into tcp_data_host where that is empty; empty = leave it.
   bool force_v1 = false;        // MC_TCP_PROTO=1.
   bool use_extension = true;
+  RemoteCheck remote_check = RemoteCheck::kAuto;  // Of requests from peers.
   NameLookup lookup = ResolveAddresses;
   std::size_t lanes_per_peer = 4;  // Connections, 1..16.
   // Post() takes no more once this much waits for a peer.
