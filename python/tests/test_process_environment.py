@@ -84,3 +84,14 @@ def test_a_store_set_up_again_goes_on_in_its_log(master, tmp_path):
     run(f"{again}\nassert code == 0\n{again}\nassert code == 0", MC_LOG_DIR=str(tmp_path / "logs"))
     (log,) = (tmp_path / "logs").iterdir()
     assert len(re.findall("bytes move by", log.read_text())) == 2
+
+
+def test_as_many_descriptors_may_be_open_as_the_hard_limit_says(user):
+    run(f"""
+import resource
+hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+resource.setrlimit(resource.RLIMIT_NOFILE, (256, hard))
+{user}
+assert code == 0, text
+assert resource.getrlimit(resource.RLIMIT_NOFILE) == (hard, hard)
+""")

@@ -1,8 +1,8 @@
 // How many descriptors this process may have open at once. Every connection of a server is one,
 // and the usual soft limit, 1024, is meant for programs that use select().
 //
-// Thread-safety: any thread; the limit is the whole process's. For programs, at their start: a
-// library leaves its host's limits alone.
+// Thread-safety: any thread; the limit is the whole process's. For programs at their start, and for
+// engines, whose hosts know nothing of their many peers.
 #pragma once
 
 #include <cstdint>

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "mooncake-common/src/base/address.h"
+#include "mooncake-common/src/base/descriptor_limit.h"
 #include "mooncake-common/src/base/env.h"
 #include "mooncake-common/src/base/log.h"
 #include "mooncake-common/src/base/random.h"
@@ -96,6 +97,9 @@ Result<void> ReadEngineEnv(EngineOptions& options) {
 Result<std::unique_ptr<Engine>> CreateEngine(const EngineSettings& settings) {
   MC_TRY(InitLoggingFromEnv());
   WarnOfUnreadEnvOnce();
+  if (const auto raised = RaiseDescriptorLimit(); !raised) {
+    MC_LOG_WARNING("{}", raised.error().message);
+  }
   EngineOptions options;
   MC_TRY(ReadEngineEnv(options));
   MC_TRY_ASSIGN(const bool force_tcp, EnvFlag("MC_FORCE_TCP"));

@@ -1,6 +1,7 @@
 #include "mooncake-transfer-engine/include/mooncake/transfer/factory.h"
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 
 #include <algorithm>
 #include <array>
@@ -160,6 +161,18 @@ TEST(Factory, KeepsPeersOutOfMemoryThatWasNotRegisteredForThem) {
       EXPECT_EQ(hidden.back(), open ? std::byte{1} : std::byte{0});
     }
   }
+}
+
+TEST(Factory, LetsTheProcessOpenAsManyDescriptorsAsItMay) {
+  rlimit before{};
+  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
+  const rlimit low{.rlim_cur = 64, .rlim_max = before.rlim_max};
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &low), 0);
+  const auto engine = Make();
+  rlimit now{};
+  EXPECT_EQ(::getrlimit(RLIMIT_NOFILE, &now), 0);
+  EXPECT_EQ(now.rlim_cur, before.rlim_max);
+  EXPECT_EQ(::setrlimit(RLIMIT_NOFILE, &before), 0);
 }
 
 // Goal: the port that the user names is that of handshakes, and only of those: the data port is
