@@ -18,6 +18,7 @@ packages=(
   nlohmann-json3-dev libspdlog-dev libfmt-dev libgflags-dev libyaml-cpp-dev
   libisal-dev libxxhash-dev libssl-dev ca-certificates
   libgtest-dev libgmock-dev libbenchmark-dev
+  iproute2  # Tests make hosts out of network namespaces.
   libibverbs1 libnuma1 libcurl4:libcurl4t64  # The published package, which the interoperability test talks to, wants these.
 )
 lint_packages=(clang-19 clang-tidy-19 clang-format-19 libclang-rt-19-dev)

@@ -16,7 +16,7 @@ ANSWER_LIMIT_S = 120
 
 
 class Remote:
-    """The object that ``script`` serves, in a process started with ``python``, behind ``enter`` (see hosts.py)."""
+    """The object that ``script`` serves, in a process started with ``python``, behind ``enter`` (a ``Host.enter``)."""
 
     def __init__(
         self,

@@ -7,7 +7,7 @@ import urllib.parse
 
 import pytest
 
-from hosts import Cable
+from benchmarks.lab.hosts import Cable
 from test_engine_faults import write_and_check
 from waiting import wait_until
 

@@ -1,6 +1,6 @@
-"""Hosts of a test's own: network namespaces with cables between them, which need no privileges.
+"""Hosts for a test or a measurement: network namespaces with cables between them, which need no privileges.
 
-What runs there shares files and processes with the test, but no address: not even 127.0.0.1.
+What runs there shares files and processes with its maker, but no address: not even 127.0.0.1.
 """
 
 import json
@@ -9,8 +9,6 @@ import subprocess
 import sys
 from types import TracebackType
 
-import pytest
-
 TOOLS = ("unshare", "nsenter", "ip")
 
 GET = """
@@ -18,6 +16,10 @@ import json, sys, urllib.request
 with urllib.request.urlopen(sys.argv[1], timeout=60) as reply:
     print(json.dumps([reply.status, reply.read().decode(), reply.headers.get("Content-Type", "")]))
 """
+
+
+class NoHostsError(Exception):
+    """This machine forbids them, or lacks a tool; the text says which."""
 
 
 class Host:
@@ -29,9 +31,9 @@ class Host:
     """
 
     def __init__(self, first: "Host | None" = None):
-        """Skips the test where namespaces cannot be made."""
+        """Raises NoHostsError where namespaces cannot be made."""
         if missing := [tool for tool in TOOLS if not shutil.which(tool)]:
-            pytest.skip(f"needs {', '.join(missing)}")
+            raise NoHostsError(f"needs {', '.join(missing)}")
         new = [*first.enter, "unshare", "--net"] if first else ["unshare", "--user", "--map-root-user", "--net"]
         # Lives as long as its input: no longer than this process.
         self._keeper = subprocess.Popen(
@@ -42,7 +44,7 @@ class Host:
             text=True,
         )
         if not self._keeper.stdout.readline():
-            pytest.skip(f"no network namespaces here: {self._keeper.communicate()[1].strip()}")
+            raise NoHostsError(f"no network namespaces here: {self._keeper.communicate()[1].strip()}")
         self.pid = self._keeper.pid
         self.enter = ["nsenter", f"--target={self.pid}", "--user", "--net", "--preserve-credentials"]
         self.ip("link", "set", "lo", "up")
