@@ -3,7 +3,7 @@
 benchmarks/run [--published VENV] [--nixl VENV] [--quick] [--only engine,store] [--out build/figures]
 
 VENV is a virtual environment with mooncake-transfer-engine-non-cuda==0.3.13.post1, or nixl-cu12==1.5.1. A full run
-takes about half an hour, on a machine where nothing else runs; --quick takes a few minutes and is good for ratios of
+takes a quarter of an hour, on a machine where nothing else runs; --quick takes a few minutes and is good for ratios of
 two. A program that was left out keeps the figures of an earlier run into the same folder.
 """
 

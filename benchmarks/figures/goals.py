@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from benchmarks.figures.results import Results, Source
 
 WHEEL, NIXL, OURS, MANAGED, TCP = "published", "nixl", "ours", "managed", "tcp"
-ENGINE, BATCH, STORE, MASTER, TRACE = "engine", "batch", "store", "master", "trace"
+ENGINE, BATCH, TOOL, STORE, MASTER, TRACE = "engine", "batch", "tool", "store", "master", "trace"
 
 
 @dataclass(frozen=True)
@@ -131,6 +131,16 @@ def _same_host() -> Iterator[Row]:
             _rivals(ENGINE, "write 64K x128 4thr", WHEEL, NIXL),
             other=Source(ENGINE, "write 64K x128", label),
         )
+        # Together as many bytes a turn as one thread with 64 KiB × 128, so that caches do not make the difference.
+        yield Row(
+            section,
+            f"sixteen threads, write 64 KiB × 8, memory of {memory}",
+            "GB/s",
+            Source(ENGINE, "write 64K x8 16thr", label),
+            (at_least(1, "other"),),
+            _rivals(ENGINE, "write 64K x8 16thr", WHEEL, NIXL),
+            other=Source(ENGINE, "write 64K x128", label),
+        )
     for work, work_text in (("read 4K", "read 4 KiB"), ("write 64B", "write 64 B")):
         for share, goal in (("p50", 1.5), ("p99", 5.0)):
             case = f"lat {work} {share} us"
@@ -177,6 +187,25 @@ def _forced_tcp() -> Iterator[Row]:
         Source(ENGINE, "pingpongs 24B/4096B us", "p50", is_limit=True),
         "two spinning sockets",
     )
+
+
+def _tool() -> Iterator[Row]:
+    section = "transfer_engine_bench, two threads, TCP only"
+    shapes = (("4 KiB × 128", "4K x128", 0.35), ("64 KiB × 32", "64K x32", 0.35), ("1 MiB × 32", "1M x32", 0.6))
+    for place, where in (("tool", "loopback"), ("cable", "another address")):
+        for shape, case_shape, share in shapes:
+            for direction in ("write", "read"):
+                case = f"{place} {direction} {case_shape}"
+                yield Row(
+                    section,
+                    f"{where}, {direction} {shape}",
+                    "GB/s",
+                    Source(TOOL, case, TCP),
+                    (at_least(share, "limit"),),
+                    _rivals(TOOL, case, WHEEL),
+                    Source(TOOL, case, "tcp", is_limit=True),
+                    "one raw connection",
+                )
 
 
 def _rest() -> Iterator[Row]:
@@ -240,6 +269,13 @@ def _master(objects: int) -> Iterator[Row]:
         (f"memory of {objects} objects with keys of 42 bytes", "bytes an object", memory, (at_most(240),)),
         ("memory after remove_all", "MiB", "mem: master rss after remove_all MiB", ()),
         ("remove_all", "s", "mem: remove_all seconds", ()),
+        ("longest is_exist of another client", "ms", "mem: longest is_exist in 1 s ms", ()),
+        (
+            "longest is_exist of another client beside remove_all",
+            "ms",
+            "mem: longest is_exist beside remove_all ms",
+            (at_most(10),),
+        ),
         ("puts refused while full", "%", "pressure (no reads) after full: failed %", (at_most(0),)),
         (
             "longest batch of 128 while full",
@@ -283,4 +319,4 @@ def _trace() -> Iterator[Row]:
 
 def rows(objects: int = 1_000_000) -> list[Row]:
     """All rows, in the order of the table. ``objects``: how many the master held when its memory was taken."""
-    return [*_same_host(), *_forced_tcp(), *_rest(), *_store(), *_master(objects), *_trace()]
+    return [*_same_host(), *_forced_tcp(), *_tool(), *_rest(), *_store(), *_master(objects), *_trace()]

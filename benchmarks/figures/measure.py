@@ -6,9 +6,9 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from benchmarks.figures.goals import BATCH, ENGINE, MANAGED, MASTER, NIXL, OURS, STORE, TCP, TRACE, WHEEL
+from benchmarks.figures.goals import BATCH, ENGINE, MANAGED, MASTER, NIXL, OURS, STORE, TCP, TOOL, TRACE, WHEEL
 
-PROGRAMS = (ENGINE, BATCH, STORE, MASTER, TRACE)
+PROGRAMS = (ENGINE, BATCH, TOOL, STORE, MASTER, TRACE)
 _FOLDER = Path(__file__).resolve().parents[1]
 TRACES = ("conversation_trace", "synthetic_trace")
 
@@ -31,10 +31,10 @@ class Plan:
 
 def command(program: str, plan: Plan) -> list[str]:
     """The command line of one program; it writes ``<program>.json`` into the plan's folder."""
-    venvs = [f"{OURS}={plan.ours}"]
+    venvs = [] if program == TOOL else [f"{OURS}={plan.ours}"]
     if program == ENGINE:
         venvs.append(f"{MANAGED}={plan.ours},BENCH_MANAGED=1")
-    if program in (ENGINE, STORE):
+    if program in (ENGINE, TOOL, STORE):
         venvs.append(f"{TCP}={plan.ours},MC_FORCE_TCP=1")
     if plan.published:
         venvs.append(f"{WHEEL}={plan.published}")
@@ -46,6 +46,8 @@ def command(program: str, plan: Plan) -> list[str]:
         arguments += [*nixl, "--rounds", str(rounds), "--secs", str(seconds)]
     elif program == BATCH:
         arguments += ["--stress", "--only", "s until", "--rounds", "1", "--no-limits"]
+    elif program == TOOL:
+        arguments += ["--rounds", str(rounds)]
     elif program == STORE:
         arguments += ["--places", "remote", "--rounds", str(rounds), "--secs", str(seconds)]
     elif program == MASTER:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks.figures import goals, measure, noise, report, results
-from benchmarks.figures.goals import ENGINE, NIXL, OURS, WHEEL, Row, Source, at_least, at_most
+from benchmarks.figures.goals import ENGINE, NIXL, OURS, TCP, TOOL, WHEEL, Row, Source, at_least, at_most
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -154,3 +154,22 @@ def test_a_short_run_fills_the_rows_that_it_measured(tmp_path):
     by_work = {verdict.row.work: verdict for verdict in verdicts if verdict.row.section == "Engine, same host"}
     assert by_work["read 4 KiB, p50"].ours is not None
     assert by_work["write 64 B, p50"].ours is None
+
+
+def test_where_no_hosts_can_be_made_the_cable_is_left_out_and_said_so(tmp_path):
+    plan = measure.Plan(Path(sys.prefix), None, None, quick=True, out=tmp_path)
+    arguments = ["--retries", "0", "--only", "tool write 64K", "--no-limits"]
+    done = subprocess.run(
+        [*measure.command(TOOL, plan), *arguments],
+        env={"PATH": str(tmp_path)},  # No tool to make hosts with.
+        check=True,
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+    assert "no cable: needs unshare, nsenter, ip" in done.stdout
+    measured = results.load(tmp_path)
+    verdicts = {row.work: goals.judge(row, measured) for row in goals.rows()}
+    assert verdicts["loopback, write 64 KiB × 32"].ours > 0
+    assert verdicts["another address, write 64 KiB × 32"].ours is None
+    assert f"{TOOL}: cable | {TCP}: left out: needs unshare, nsenter, ip" in measured.failures()
