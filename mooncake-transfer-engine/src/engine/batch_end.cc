@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -11,6 +12,9 @@
 namespace mooncake::transfer {
 
 namespace {
+
+// How long nothing moves before the transport is asked whether the peer's host is there at all.
+constexpr Duration kAskHostAfter = std::chrono::seconds(1);
 
 // Whether another attempt could end otherwise. What the peer refuses may be cured by a fresh look
 // at its descriptor, which is the caller's to count.
@@ -345,8 +349,14 @@ void Batch::RetryDue(Instant now, bool may_fetch) {
 }
 
 void Batch::AbortStalled(Instant now) {
+  struct Still {
+    std::shared_ptr<PeerView> view;
+    Path* path;
+    Duration time;
+  };
   // Chosen before the first Abort: what that sends to another path must not be aborted there.
-  std::vector<std::pair<std::shared_ptr<PeerView>, Path*>> stalled;
+  std::vector<Still> stalled;
+  std::vector<Still> suspicious;
   for (Use& use : uses_) {
     // Slices of others may move on a path while ours wait their turn, or for room.
     const bool waits = use.outstanding != 0 ||
@@ -355,21 +365,34 @@ void Batch::AbortStalled(Instant now) {
     const bool moved = progress != std::exchange(use.seen_progress, progress);
     if (!waits || moved || use.still_since == Instant{}) {
       use.still_since = now;
-    } else if (now - use.still_since >= context_.stall_limit) {
+      continue;
+    }
+    const Duration time = now - use.still_since;
+    if (time >= context_.stall_limit) {
       use.still_since = now;
-      stalled.emplace_back(use.view, use.path);
+      stalled.push_back({use.view, use.path, time});
+    } else if (time >= kAskHostAfter) {
+      suspicious.push_back({use.view, use.path, time});
     }
   }
+  mutex_.unlock();
+  std::erase_if(suspicious, [](const Still& one) { return !one.path->endpoint->CutOff(); });
+  mutex_.lock();
   aborting_ = true;
-  for (const auto& [view, path] : stalled) {
-    const Error why{
-        .code = ErrorCode::kTimeout,
-        .message = fmt::format("no byte moved to or from segment {} for {} ms; the "
-                               "peer is stopped or unreachable",
-                               view->descriptor().name, context_.stall_limit.count() / 1'000'000)};
+  const auto abort = [this](const Still& one, std::string_view reason) MC_REQUIRES(mutex_) {
+    const Error why{.code = ErrorCode::kTimeout,
+                    .message = fmt::format("no byte moved to or from segment {} for {} ms; {}",
+                                           one.view->descriptor().name,
+                                           one.time / std::chrono::milliseconds(1), reason)};
     mutex_.unlock();
-    path->endpoint->Abort(why);
+    one.path->endpoint->Abort(why);
     mutex_.lock();
+  };
+  for (const Still& one : stalled) {
+    abort(one, "the peer is stopped or unreachable");
+  }
+  for (const Still& one : suspicious) {
+    abort(one, "its host does not answer: it is down, or the network between is broken");
   }
   aborting_ = false;
 }

@@ -116,6 +116,32 @@ TEST(EngineFailure, AStallEndsInAnAbortAndTheTaskAsTimeout) {
   EXPECT_TRUE(std::equal(before.begin(), before.begin() + 5000, rig.local.begin()));
 }
 
+TEST(EngineFailure, APeerThatIsCutOffIsNotWaitedForAsOneThatIsStopped) {
+  EngineRig rig({.manual_clock = true, .stall_limit = 10s});
+  rig.switches[0]->stalled = true;
+  rig.switches[0]->cut_off = true;
+  const BatchId batch = SubmitOne(rig, rig.Read(0, 1000));
+  const Instant begin = rig.clock.Now();
+  EXPECT_EQ(rig.Poll(batch, 100ms).state, TransferState::kTimeout);
+  EXPECT_GE(rig.clock.Now() - begin, 1s);  // Not asked of who only takes its time.
+  EXPECT_LE(rig.clock.Now() - begin, 3s);
+  EXPECT_THAT(rig.engine->TaskError(batch, 0)->message, HasSubstr("its host does not answer"));
+  EXPECT_EQ(rig.switches[0]->aborts, 1U);
+}
+
+TEST(EngineFailure, AnotherPathTakesOverWhereOneIsCutOff) {
+  EngineRig rig({.transports = {Named("first"), Named("second", 1)},
+                 .manual_clock = true,
+                 .stall_limit = 10s});
+  rig.switches[0]->stalled = true;
+  rig.switches[0]->cut_off = true;
+  const Instant begin = rig.clock.Now();
+  const BatchId batch = SubmitOne(rig, rig.Read(0, 1000));
+  EXPECT_EQ(rig.Poll(batch, 100ms).state, TransferState::kCompleted);
+  EXPECT_LE(rig.clock.Now() - begin, 3s);
+  EXPECT_TRUE(rig.SameBytes(0, 1000));
+}
+
 TEST(EngineFailure, AStallOnOnePathGoesOnOnAnother) {
   EngineRig rig({.transports = {Named("first"), Named("second", 1)},
                  .manual_clock = true,

@@ -48,6 +48,11 @@ class Endpoint {
   // peer does: what tells a slow transfer from a stalled one. Ends of slices need not be counted.
   [[nodiscard]] virtual std::uint64_t MovedBytes() const = 0;
 
+  // Whether the peer's host has not answered for seconds although it was asked: the way there is
+  // broken, and it does not pay to wait for as long as for a peer that is stopped, whose kernel
+  // answers. To be asked again and again while work stands still, and only then.
+  [[nodiscard]] virtual bool CutOff() { return false; }
+
   // The caller stops driving (it sleeps or leaves): the reactor takes over whatever is pending.
   virtual void Release() = 0;
 

@@ -242,6 +242,7 @@ class FakeTransport::FakeEndpoint final : public Endpoint {
   std::size_t Post(std::span<Slice* const> slices) override { return lane_->Post(slices); }
   bool Drive() override { return lane_->Drive(); }
   [[nodiscard]] std::uint64_t MovedBytes() const override { return switches_->moved_bytes; }
+  [[nodiscard]] bool CutOff() override { return switches_->cut_off; }
   void Release() override {
     if (background_ != nullptr && lane_->Pending()) {
       background_->Add(lane_);

@@ -32,6 +32,7 @@ class FakeTransport final : public Transport {
   // What tests switch while transfers run. Applies to all endpoints of the transport.
   struct Switches {
     std::atomic<bool> stalled = false;      // Takes slices and lets them lie.
+    std::atomic<bool> cut_off = false;      // What endpoints answer to CutOff().
     std::atomic<bool> down = false;         // Every slice fails as kUnavailable.
     std::atomic<bool> unreachable = false;  // Connect refuses.
     std::atomic<std::size_t> capacity = 0;

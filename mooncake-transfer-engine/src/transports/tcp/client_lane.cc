@@ -48,10 +48,32 @@ Result<std::shared_ptr<ClientLane>> ClientLane::Open(Reactor& reactor, SliceLedg
   return opened;
 }
 
+bool ClientLane::CutOff() {
+  ask_host_.store(true, std::memory_order_release);
+  lane_->TryDrive();
+  return host_silent_.exchange(false, std::memory_order_acq_rel);
+}
+
+void ClientLane::AskHost(int fd) {
+  // With nothing on the way to it, the kernel asks of its own accord too seldom for who waits.
+  if (connected_ && !std::exchange(asks_host_often_, true)) {
+    SetKeepalive(fd, KeepalivePace::kOften);
+  }
+  host_silent_.store(HasPending() && HostIsSilent(fd), std::memory_order_release);
+}
+
 Result<LaneDriver::Progress> ClientLane::Drive(int fd) {
   const bool was_idle = stream_.empty();
   MC_TRY_ASSIGN(const bool sent, Send(fd));
   MC_TRY_ASSIGN(const bool received, Receive(fd));
+  if (asks_host_often_ && received) {
+    asks_host_often_ = false;
+    SetKeepalive(fd, KeepalivePace::kSeldom);
+  }
+  if (ask_host_.load(std::memory_order_relaxed) &&
+      ask_host_.exchange(false, std::memory_order_acquire)) {
+    AskHost(fd);
+  }
   if (was_idle && stream_.empty() && !sent) {
     MC_TRY(NoticeEnd(fd));
   }

@@ -44,6 +44,8 @@ class ClientLane final : private LaneDriver {
 
   bool Poll() { return lane_->Poll(); }
   void Release() { lane_->Release(); }
+  // See Endpoint::CutOff(). Drives once.
+  [[nodiscard]] bool CutOff();
   void Close(const Error& why) { lane_->Close(why); }
   [[nodiscard]] bool closed() const { return closed_.load(std::memory_order_acquire); }
 
@@ -63,16 +65,20 @@ class ClientLane final : private LaneDriver {
   [[nodiscard]] Result<void> NoticeEnd(int fd);
   void FillWindow();
   bool FinishAnswered();
+  void AskHost(int fd);
 
   Reactor& reactor_;
   SliceLedger& ledger_;
   const SocketAddress address_;
   const Hooks hooks_;
-  // All below but lane_ and closed_ is the holder's.
+  // All below but lane_ and the atomics is the holder's.
   ClientStream stream_;
   std::vector<std::unique_ptr<ClientFrame>> spare_frames_;  // To be used again.
   bool connected_ = false;
   bool first_is_blameless_ = false;  // The connection ends for a known reason.
+  bool asks_host_often_ = false;
+  std::atomic<bool> ask_host_ = false;
+  std::atomic<bool> host_silent_ = false;
   std::atomic<bool> closed_ = false;
   std::unique_ptr<Lane> lane_;
 };

@@ -52,6 +52,15 @@ bool TcpChannel::Drive() {
   return ledger_.Report() || moved;
 }
 
+bool TcpChannel::CutOff() {
+  bool cut_off = false;
+  for (const auto& lane : OpenLanes()) {
+    cut_off = lane->CutOff() || cut_off;
+  }
+  ledger_.Report();
+  return cut_off;
+}
+
 void TcpChannel::Release() {
   for (const auto& lane : OpenLanes()) {
     lane->Poll();  // What was posted and not yet sent.

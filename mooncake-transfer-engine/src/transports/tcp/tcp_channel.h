@@ -41,6 +41,7 @@ class TcpChannel : public std::enable_shared_from_this<TcpChannel> {
   [[nodiscard]] std::size_t Post(std::span<Slice* const> slices);
   bool Drive();
   [[nodiscard]] std::uint64_t MovedBytes() const { return ledger_.moved_bytes(); }
+  [[nodiscard]] bool CutOff();
   void Release();
   void Abort(const Error& why);
 

@@ -24,6 +24,7 @@ class TcpEndpoint final : public Endpoint {
   std::size_t Post(std::span<Slice* const> slices) override { return channel_->Post(slices); }
   bool Drive() override { return channel_->Drive(); }
   [[nodiscard]] std::uint64_t MovedBytes() const override { return channel_->MovedBytes(); }
+  [[nodiscard]] bool CutOff() override { return channel_->CutOff(); }
   void Release() override { channel_->Release(); }
   void Abort(const Error& why) override { channel_->Abort(why); }
 
