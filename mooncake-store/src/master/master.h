@@ -171,6 +171,9 @@ class Master {
   template <typename Request, typename OnKey>
   void LookUp(const Request& request, LeaseUse use, bool reads, Instant now, Scratch& scratch,
               OnKey on_key);
+  // What the policy hears of a call's keys.
+  [[nodiscard]] static ChainEvent EventOf(const Caller& caller, const ChainPosition& chain,
+                                          std::span<const ChainKey> keys);
   // Lookups, in the order of the keys: what was found was leased already. `reads`: see
   // ClientChains::OnLookup().
   void TellLookedUp(const Caller& caller, const ChainPosition& chain, bool reads,
@@ -191,7 +194,6 @@ class Master {
   [[nodiscard]] bool StartInFull(PutBatch& batch, std::size_t at);
   // What the keys behind scratch.retry[at] need, as far as one eviction may free it.
   [[nodiscard]] std::uint64_t BytesAhead(const PutBatch& batch, std::size_t at) const;
-  [[nodiscard]] static ChainEvent ChainOf(const PutBatch& batch);
   void TellPut(PutBatch& batch);
   [[nodiscard]] std::uint64_t NextVersion(Instant now);
   [[nodiscard]] bool OverMetadataLimit() const;

@@ -1,5 +1,6 @@
 // Lookups: is it there, where is it. Each grants a lease.
 #include <algorithm>
+#include <limits>
 
 #include "mooncake-store/src/master/master_scratch.h"
 
@@ -14,15 +15,22 @@ std::uint64_t Milliseconds(Duration duration) {
 
 }  // namespace
 
+ChainEvent Master::EventOf(const Caller& caller, const ChainPosition& chain,
+                           std::span<const ChainKey> keys) {
+  // Policies divide by the total and count from the position.
+  const auto count = static_cast<std::uint32_t>(keys.size());
+  const std::uint32_t position =
+      std::min(chain.position, std::numeric_limits<std::uint32_t>::max() - count);
+  return {.client = std::hash<Uuid>{}(caller.client),
+          .chain_id = chain.chain_id,
+          .position = position,
+          .total = std::max(chain.total, position + count),
+          .keys = keys};
+}
+
 void Master::TellLookedUp(const Caller& caller, const ChainPosition& chain, bool reads,
                           Instant leased_until, Scratch& scratch) {
-  ChainEvent event{
-      .client = std::hash<Uuid>{}(caller.client),
-      .chain_id = chain.chain_id,
-      .position = chain.position,
-      .total =
-          std::max(chain.total, chain.position + static_cast<std::uint32_t>(scratch.keys.size())),
-      .keys = scratch.keys};
+  ChainEvent event = EventOf(caller, chain, scratch.keys);
   event.again = hub_.NeedsParents() && chains_.OnLookup(event, reads);
   ApplyRecency({.kind = RecencyEventKind::kLookedUp, .chain = event, .leased_until = leased_until});
 }

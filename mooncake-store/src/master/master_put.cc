@@ -133,7 +133,9 @@ void Master::StartBatch(PutBatch& batch) {
   // Each key is of use only with those before it: room is made in their order.
   std::ranges::sort(scratch.retry);
   if (!scratch.retry.empty() && hub_.NeedsParents()) {
-    batch.parent_of_first = chains_.ParentOfFirst(ChainOf(batch)).slot;
+    batch.parent_of_first =
+        chains_.ParentOfFirst(EventOf(batch.request.caller, batch.request.chain, scratch.keys))
+            .slot;
   }
   for (std::size_t at = 0; at < scratch.retry.size(); ++at) {
     const std::uint32_t index = scratch.retry[at];
@@ -319,20 +321,12 @@ bool Master::StartInFull(PutBatch& batch, std::size_t at) {
   }
 }
 
-ChainEvent Master::ChainOf(const PutBatch& batch) {
-  const ChainPosition& chain = batch.request.chain;
-  return {.client = std::hash<Uuid>{}(batch.request.caller.client),
-          .chain_id = chain.chain_id,
-          .position = chain.position,
-          .total = chain.total,
-          .keys = batch.scratch.keys};
-}
-
 void Master::TellPut(PutBatch& batch) {
   Scratch& scratch = batch.scratch;
   if (hub_.NeedsParents()) {
     scratch.parents.assign(scratch.keys.size(), {});
-    chains_.OnPut(ChainOf(batch), scratch.parents);
+    chains_.OnPut(EventOf(batch.request.caller, batch.request.chain, scratch.keys),
+                  scratch.parents);
     for (std::size_t index = 0; index < scratch.puts.size(); ++index) {
       scratch.puts[index].parent = scratch.parents[index];
     }

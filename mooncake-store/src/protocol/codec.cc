@@ -3,6 +3,7 @@
 #include <cstring>
 #include <vector>
 
+#include "mooncake-store/src/protocol/validate.h"
 #include "mooncake-store/src/protocol/wire_replies.h"
 #include "mooncake-store/src/protocol/wire_requests.h"
 
@@ -45,10 +46,11 @@ class Codec::State {
     }
     const Root& root = *flatbuffers::GetRoot<Root>(bytes);
     if constexpr (std::is_same_v<Root, wire::Request>) {
-      return wire::ReadRequest(root, message);
+      MC_TRY(wire::ReadRequest(root, message));
     } else {
-      return wire::ReadReply(root, message);
+      MC_TRY(wire::ReadReply(root, message));
     }
+    return Validate(message);
   }
 
  private:

@@ -18,7 +18,7 @@ BatchPutStartRequest PutStart() {
   BatchPutStartRequest request;
   request.caller = {
       .client = {.first = 1, .second = 2}, .tenant = "t", .cache_hits = 3, .cache_hit_bytes = 4};
-  request.chain = {.chain_id = 5, .position = 6, .total = 7};
+  request.chain = {.chain_id = 5, .position = 6, .total = 10};
   request.upsert = true;
   request.config.replica_num = 2;
   request.config.soft_pin_action = SoftPinAction::kEnable;
@@ -74,7 +74,7 @@ TEST(Codec, APutStartComesBackWhole) {
   EXPECT_EQ(got.caller.cache_hit_bytes, 4U);
   EXPECT_EQ(got.chain.chain_id, 5U);
   EXPECT_EQ(got.chain.position, 6U);
-  EXPECT_EQ(got.chain.total, 7U);
+  EXPECT_EQ(got.chain.total, 10U);
   EXPECT_TRUE(got.upsert);
   EXPECT_EQ(got.keys, sent.keys);
   EXPECT_EQ(got.sizes_bytes, sent.sizes_bytes);
@@ -216,12 +216,25 @@ TEST(Codec, WhatContradictsItselfIsMalformed) {
   const std::string longest(kMaxKeyBytes + 1, 'k');
   request.keys[0] = longest;
   EXPECT_FALSE(receiver.Decode(codec.Encode(request), got).has_value());
+  request = PutStart();
+  for (const ChainPosition chain : {ChainPosition{.position = 7, .total = 10},
+                                    {.position = 0, .total = 3},
+                                    {.position = 1, .total = 0},
+                                    {.position = 0xffffffff, .total = 0},
+                                    {.position = 0xfffffffd, .total = 0xffffffff}}) {
+    request.chain = chain;
+    EXPECT_FALSE(receiver.Decode(codec.Encode(request), got).has_value())
+        << chain.position << " of " << chain.total;
+  }
   auto reply = Replicas();
   reply.objects[0].replicas.count = 3;
   BatchGetReplicasReply got_reply;
   EXPECT_FALSE(receiver.Decode(codec.Encode(reply), got_reply).has_value());
   reply = Replicas();
   reply.table.replicas[0].extent_count = 3;
+  EXPECT_FALSE(receiver.Decode(codec.Encode(reply), got_reply).has_value());
+  reply = Replicas();
+  reply.table.replicas[0].extent_count = 0;
   EXPECT_FALSE(receiver.Decode(codec.Encode(reply), got_reply).has_value());
   EXPECT_FALSE(receiver.Decode({}, got_reply).has_value());
 }

@@ -24,10 +24,6 @@ inline Offset<ReplicaTable> WriteTable(Builder& builder, const store::ReplicaTab
   });
   return CreateReplicaTable(builder, replicas, extents);
 }
-// True if [first, first + count) lies within `size` entries.
-inline bool Within(std::uint64_t first, std::uint64_t count, std::uint64_t size) {
-  return first <= size && count <= size - first;
-}
 inline Result<void> ReadTable(const ReplicaTable* wire, store::ReplicaTable& table) {
   table.Clear();
   if (wire == nullptr) {
@@ -36,9 +32,6 @@ inline Result<void> ReadTable(const ReplicaTable* wire, store::ReplicaTable& tab
   if (wire->extents() != nullptr) {
     table.extents.reserve(wire->extents()->size());
     for (const Extent* extent : *wire->extents()) {
-      if (extent->length_bytes() == 0) {
-        return Malformed("an empty extent");
-      }
       table.extents.push_back({.segment = extent->segment(),
                                .incarnation = extent->incarnation(),
                                .offset_bytes = extent->offset_bytes(),
@@ -48,9 +41,8 @@ inline Result<void> ReadTable(const ReplicaTable* wire, store::ReplicaTable& tab
   if (wire->replicas() != nullptr) {
     table.replicas.reserve(wire->replicas()->size());
     for (const Replica* replica : *wire->replicas()) {
-      if (!Within(replica->first_extent(), replica->extent_count(), table.extents.size()) ||
-          replica->type() > static_cast<std::uint8_t>(ReplicaType::kNofSsd)) {
-        return Malformed("a replica without its extents or of an unknown type");
+      if (replica->type() > static_cast<std::uint8_t>(ReplicaType::kNofSsd)) {
+        return Malformed("a replica of an unknown type");
       }
       table.replicas.push_back({.first_extent = replica->first_extent(),
                                 .extent_count = replica->extent_count(),
@@ -209,15 +201,6 @@ inline store::ObjectLocation FromWire(const ObjectLocation& object) {
           .checksum = object.checksum(),
           .replicas = {.first = object.first_replica(), .count = object.replica_count()}};
 }
-template <typename T>
-Result<void> CheckReplicas(const std::vector<T>& entries, const store::ReplicaTable& table) {
-  for (const T& entry : entries) {
-    if (!Within(entry.replicas.first, entry.replicas.count, table.replicas.size())) {
-      return Malformed("an object without its replicas");
-    }
-  }
-  return {};
-}
 
 template <typename M>
 Result<void> ReadReply(const Reply& wire, M& message) {
@@ -242,7 +225,6 @@ Result<void> ReadReply(const Reply& wire, M& message) {
   if constexpr (requires { message.objects; }) {
     ReadStructs(wire.objects(), message.objects,
                 [](const ObjectLocation& object) { return FromWire(object); });
-    MC_TRY(CheckReplicas(message.objects, message.table));
   }
   if constexpr (requires { message.results; }) {
     ReadStructs(wire.results(), message.results, [](const PutStartResult& result) {
@@ -251,7 +233,6 @@ Result<void> ReadReply(const Reply& wire, M& message) {
           .version = result.version(),
           .replicas = {.first = result.first_replica(), .count = result.replica_count()}};
     });
-    MC_TRY(CheckReplicas(message.results, message.table));
   }
   if constexpr (requires { message.full; }) {
     message.full = {};
@@ -264,9 +245,6 @@ Result<void> ReadReply(const Reply& wire, M& message) {
   }
   if constexpr (requires { message.keys; }) {
     MC_TRY(ReadTexts(wire.keys(), message.keys));
-    if (message.keys.size() != message.objects.size()) {
-      return Malformed("not one object a key");
-    }
   }
   if constexpr (requires {
                   { message.version } -> std::convertible_to<const std::string&>;

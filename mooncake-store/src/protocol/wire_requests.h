@@ -179,9 +179,6 @@ Result<void> ReadRequest(const Request& wire, M& message) {
     if (wire.sizes_bytes() != nullptr) {
       message.sizes_bytes.assign(wire.sizes_bytes()->begin(), wire.sizes_bytes()->end());
     }
-    if (message.sizes_bytes.size() != message.keys.size()) {
-      return Malformed("not one size a key");
-    }
   }
   if constexpr (requires { message.endings; }) {
     message.endings.clear();
@@ -192,9 +189,6 @@ Result<void> ReadRequest(const Request& wire, M& message) {
                                    .has_checksum = ending->has_checksum(),
                                    .checksum = ending->checksum()});
       }
-    }
-    if (message.endings.size() != message.keys.size()) {
-      return Malformed("not one ending a key");
     }
   }
   if constexpr (requires { message.config; }) {

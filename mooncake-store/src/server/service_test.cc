@@ -85,6 +85,27 @@ TEST_F(MasterServiceTest, RefusesInWordsAndCountsWhatItCannotRead) {
   EXPECT_FALSE(caller.Exists("a")) << "the connection must live on";
 }
 
+// The place of a message's keys in their call is a peer's word: policies divide by it.
+TEST_F(MasterServiceTest, RefusesKeysThatLieOutsideTheirCallAndLivesOn) {
+  Begin();
+  TestCaller caller(server_->rpc_port());
+  Codec codec;
+  for (const ChainPosition chain : {ChainPosition{.chain_id = 1, .position = 0xffffffff},
+                                    {.chain_id = 2, .position = 0xffffffff, .total = 0xffffffff},
+                                    {.chain_id = 3, .position = 1, .total = 1}}) {
+    EXPECT_FALSE(caller.CallRaw(
+        Method::kBatchExist, codec.Encode(BatchExistRequest{.chain = chain, .keys = {"unknown"}})));
+    EXPECT_FALSE(
+        caller.CallRaw(Method::kBatchGetReplicas,
+                       codec.Encode(BatchGetReplicasRequest{.chain = chain, .keys = {"unknown"}})));
+    EXPECT_FALSE(caller.CallRaw(Method::kBatchPutStart,
+                                codec.Encode(BatchPutStartRequest{
+                                    .chain = chain, .keys = {"unknown"}, .sizes_bytes = {1}})));
+  }
+  EXPECT_EQ(Metric("master_rpc_malformed_requests_total"), 9);
+  EXPECT_FALSE(caller.Exists("a"));
+}
+
 TEST_F(MasterServiceTest, CountsOneKeyAsTheSingleOperationAndSeveralAsABatch) {
   Begin();
   TestCaller caller(server_->rpc_port());

@@ -101,8 +101,6 @@ std::uint32_t HdiPolicy::KnownOfCall(const ChainEvent& event, std::size_t known_
 
 void HdiPolicy::Classify(const ChainEvent& event, std::size_t known_here,
                          std::uint32_t known_of_call) {
-  const std::uint32_t total =
-      std::max(event.total, event.position + static_cast<std::uint32_t>(event.keys.size()));
   // From the tail: a block was asked for at least as often and as lately as those behind it.
   unsigned count = 0;
   std::uint32_t since = 0xffffffff;  // Ticks since the latest use.
@@ -113,7 +111,8 @@ void HdiPolicy::Classify(const ChainEvent& event, std::size_t known_here,
     if (index >= known_here) {
       const std::uint32_t position = event.position + static_cast<std::uint32_t>(index);
       seen.reuse = {.count = 1,
-                    .cls = FirstUseClass(known_of_call, total, total > 1 && position + 1 == total),
+                    .cls = FirstUseClass(known_of_call, event.total,
+                                         event.total > 1 && position + 1 == event.total),
                     .gap = 0};
       continue;
     }
@@ -141,8 +140,6 @@ void HdiPolicy::Classify(const ChainEvent& event, std::size_t known_here,
 }
 
 void HdiPolicy::ReplaceGhosts(const ChainEvent& event) {
-  const std::uint32_t total =
-      std::max(event.total, event.position + static_cast<std::uint32_t>(event.keys.size()));
   for (const Seen& seen : seen_) {
     if (seen.ghost != Ghosts::kNone && ghosts_.At(seen.ghost).weight != 0) {
       ghosts_.Hit(seen.ghost, tick_);
@@ -151,7 +148,7 @@ void HdiPolicy::ReplaceGhosts(const ChainEvent& event) {
   for (std::size_t index = 0; index < seen_.size(); ++index) {
     const std::uint64_t hash = event.keys[index].hash;
     const std::uint8_t weight =
-        GhostWeight(hash, event.position + static_cast<std::uint32_t>(index), total);
+        GhostWeight(hash, event.position + static_cast<std::uint32_t>(index), event.total);
     if (weight == 0) {
       continue;
     }
