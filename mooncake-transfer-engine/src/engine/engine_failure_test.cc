@@ -1,4 +1,4 @@
-// What becomes of transfers when paths fail, stall, fill up, or the peer restarts.
+// What becomes of transfers when paths fail, fill up, or the peer restarts.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -16,16 +16,6 @@ namespace {
 
 using namespace std::chrono_literals;
 using testing::HasSubstr;
-
-FakeOptions Named(std::string_view name, std::uint32_t rank = 0) {
-  return {.traits = {.name = name, .rank = rank}};
-}
-
-BatchId SubmitOne(EngineRig& rig, const TransferRequest& request) {
-  const BatchId batch = rig.engine->AllocateBatch(4).value();
-  EXPECT_TRUE(rig.engine->Submit(batch, std::array{request}));
-  return batch;
-}
 
 TEST(EngineFailure, AFailedSliceIsSentAgainOnAnotherPath) {
   EngineRig rig({.transports = {Named("first"), Named("second", 1)}, .manual_clock = true});
@@ -97,139 +87,6 @@ TEST(EngineFailure, ATaskOnlyEndsWhenNoSliceOfItIsInFlight) {
   EXPECT_EQ(rig.local, before);
 }
 
-TEST(EngineFailure, AStallEndsInAnAbortAndTheTaskAsTimeout) {
-  EngineRig rig({.manual_clock = true, .stall_limit = 10s});
-  rig.switches[0]->stalled = true;
-  const BatchId batch = SubmitOne(rig, rig.Read(0, 1000));
-  const Instant begin = rig.clock.Now();
-  EXPECT_EQ(rig.Poll(batch, 100ms).state, TransferState::kTimeout);
-  EXPECT_GE(rig.clock.Now() - begin, 10s);
-  EXPECT_LE(rig.clock.Now() - begin, 12s);
-  EXPECT_EQ(rig.engine->TaskStatus(batch, 0)->state, TransferState::kTimeout);
-  EXPECT_THAT(rig.engine->TaskError(batch, 0)->message, HasSubstr("no byte moved"));
-  EXPECT_EQ(rig.switches[0]->aborts, 1U);
-  // Memory is the caller's again, whatever the peer does later.
-  rig.switches[0]->stalled = false;
-  const std::vector<std::byte> before = rig.local;
-  const BatchId next = SubmitOne(rig, rig.Read(5000, 10));
-  EXPECT_EQ(rig.Poll(next).state, TransferState::kCompleted);
-  EXPECT_TRUE(std::equal(before.begin(), before.begin() + 5000, rig.local.begin()));
-}
-
-TEST(EngineFailure, APeerThatIsCutOffIsNotWaitedForAsOneThatIsStopped) {
-  EngineRig rig({.manual_clock = true, .stall_limit = 10s});
-  rig.switches[0]->stalled = true;
-  rig.switches[0]->cut_off = true;
-  const BatchId batch = SubmitOne(rig, rig.Read(0, 1000));
-  const Instant begin = rig.clock.Now();
-  EXPECT_EQ(rig.Poll(batch, 100ms).state, TransferState::kTimeout);
-  EXPECT_GE(rig.clock.Now() - begin, 1s);  // Not asked of who only takes its time.
-  EXPECT_LE(rig.clock.Now() - begin, 3s);
-  EXPECT_THAT(rig.engine->TaskError(batch, 0)->message, HasSubstr("its host does not answer"));
-  EXPECT_EQ(rig.switches[0]->aborts, 1U);
-}
-
-TEST(EngineFailure, AnotherPathTakesOverWhereOneIsCutOff) {
-  EngineRig rig({.transports = {Named("first"), Named("second", 1)},
-                 .manual_clock = true,
-                 .stall_limit = 10s});
-  rig.switches[0]->stalled = true;
-  rig.switches[0]->cut_off = true;
-  const Instant begin = rig.clock.Now();
-  const BatchId batch = SubmitOne(rig, rig.Read(0, 1000));
-  EXPECT_EQ(rig.Poll(batch, 100ms).state, TransferState::kCompleted);
-  EXPECT_LE(rig.clock.Now() - begin, 3s);
-  EXPECT_TRUE(rig.SameBytes(0, 1000));
-}
-
-TEST(EngineFailure, AStallOnOnePathGoesOnOnAnother) {
-  EngineRig rig({.transports = {Named("first"), Named("second", 1)},
-                 .manual_clock = true,
-                 .stall_limit = 10s});
-  rig.switches[0]->stalled = true;
-  const BatchId batch = SubmitOne(rig, rig.Read(0, 1000));
-  EXPECT_EQ(rig.Poll(batch, 100ms).state, TransferState::kCompleted);
-  EXPECT_TRUE(rig.SameBytes(0, 1000));
-}
-
-TEST(EngineFailure, APauseShorterThanTheLimitIsNoFailureHoweverLongTheWholeTakes) {
-  EngineRig rig(
-      {.transports = {{.capacity = 1, .delay = 0}}, .manual_clock = true, .stall_limit = 10s});
-  const BatchId batch = rig.engine->AllocateBatch(20).value();
-  const std::vector<TransferRequest> requests(20, rig.Read(0, 100));
-  rig.switches[0]->stalled = true;
-  ASSERT_TRUE(rig.engine->Submit(batch, requests));
-  while (!IsTerminal(rig.engine->BatchStatus(batch)->state)) {
-    rig.switches[0]->stalled = true;
-    for (int i = 0; i < 9; ++i) {
-      EXPECT_FALSE(IsTerminal(rig.engine->BatchStatus(batch)->state));
-      rig.clock.Advance(1s);
-    }
-    rig.switches[0]->stalled = false;
-  }
-  EXPECT_EQ(rig.engine->BatchStatus(batch)->state, TransferState::kCompleted);
-  EXPECT_EQ(rig.switches[0]->aborts, 0U);
-}
-
-TEST(EngineFailure, ASliceThatMovesSlowlyIsNoStall) {
-  EngineRig rig({.manual_clock = true, .stall_limit = 10s});
-  rig.switches[0]->stalled = true;
-  const BatchId batch = SubmitOne(rig, rig.Read(0, 1000));
-  for (int i = 0; i < 100; ++i) {
-    EXPECT_FALSE(IsTerminal(rig.engine->BatchStatus(batch)->state));
-    rig.clock.Advance(9s);
-    ++rig.switches[0]->moved_bytes;
-  }
-  EXPECT_EQ(rig.switches[0]->aborts, 0U);
-  rig.switches[0]->stalled = false;
-  EXPECT_EQ(rig.Poll(batch).state, TransferState::kCompleted);
-}
-
-TEST(EngineFailure, AStallOnOnePathIsSeenWhileAnotherMoves) {
-  EngineRig rig({.transports = {{.traits = {.name = "first"}, .capacity = 1},
-                                {.traits = {.name = "second", .rank = 1}, .capacity = 1}},
-                 .manual_clock = true,
-                 .stall_limit = 10s});
-  rig.switches[0]->stalled = true;
-  rig.switches[1]->stalled = true;
-  const BatchId batch = rig.engine->AllocateBatch(2).value();
-  ASSERT_TRUE(rig.engine->Submit(batch, std::array{rig.Read(0, 100), rig.Read(100, 100)}));
-  ASSERT_EQ(rig.switches[0]->posted, 1U);
-  ASSERT_EQ(rig.switches[1]->posted, 1U);
-  for (int i = 0; i < 5; ++i) {
-    EXPECT_FALSE(IsTerminal(rig.engine->BatchStatus(batch)->state));
-    rig.clock.Advance(9s);
-    ++rig.switches[1]->moved_bytes;
-  }
-  EXPECT_GT(rig.switches[0]->aborts, 0U);
-  EXPECT_EQ(rig.switches[1]->aborts, 0U);
-  rig.switches[0]->stalled = false;
-  rig.switches[1]->stalled = false;
-  EXPECT_EQ(rig.Poll(batch).state, TransferState::kCompleted);
-}
-
-// However many windows its slices would fill one after another.
-TEST(EngineFailure, AStalledPeerFailsAllThatABatchHasForItAfterOneLimit) {
-  EngineRig rig({.manual_clock = true, .stall_limit = 10s, .window_slices = 4});
-  rig.switches[0]->stalled = true;
-  const BatchId batch = rig.engine->AllocateBatch(100).value();
-  ASSERT_TRUE(rig.engine->Submit(batch, std::vector<TransferRequest>(100, rig.Read(0, 100))));
-  const Instant begin = rig.clock.Now();
-  EXPECT_FALSE(rig.engine->FreeBatch(batch)) << "all are open";
-  for (bool busy = true; busy;) {
-    rig.clock.Advance(100ms);
-    static_cast<void>(rig.engine->BatchStatus(batch));
-    busy = !rig.engine->TaskError(batch, 99).has_value();
-    ASSERT_LE(rig.clock.Now() - begin, 12s);
-  }
-  for (std::size_t i = 0; i < 100; ++i) {
-    EXPECT_EQ(rig.engine->TaskStatus(batch, i)->state, TransferState::kTimeout);
-    EXPECT_THAT(rig.engine->TaskError(batch, i)->message, HasSubstr("no byte moved"));
-  }
-  EXPECT_LE(rig.switches[0]->posted, 8U) << "what was not posted before the stall is not tried";
-  EXPECT_TRUE(rig.engine->FreeBatch(batch));
-}
-
 TEST(EngineFailure, APeerThatIsGoneFailsAllThatABatchHasForItAfterOneBudget) {
   EngineRig rig({.manual_clock = true, .window_slices = 4});
   rig.switches[0]->down = true;
@@ -274,64 +131,6 @@ TEST(EngineFailure, APeerThatIsGoneHarmsNoOtherOfTheSameBatch) {
               i % 2 == 0 ? TransferState::kFailed : TransferState::kCompleted);
     EXPECT_TRUE(i % 2 == 0 || rig.SameBytes(i * 100, 100));
   }
-}
-
-// What holds for memory that only one path takes says nothing of the rest.
-TEST(EngineFailure, AStalledPathGivesUpNothingThatAnotherCanMove) {
-  EngineRig rig(
-      {.transports = {Named("first"),
-                      {.traits = {.name = "second", .rank = 1, .needs_local_registration = true}}},
-       .manual_clock = true,
-       .stall_limit = 10s,
-       .window_slices = 2});
-  ASSERT_TRUE(rig.engine->RegisterMemory(
-      std::array{MemoryRegistration{.address = rig.local.data() + 4096, .length_bytes = 4096}}));
-  std::vector<TransferRequest> requests{rig.Read(0, 100)};
-  for (std::size_t i = 0; i < 20; ++i) {
-    requests.push_back(rig.Read(4096 + i * 100, 100));
-  }
-  rig.switches[0]->stalled = true;
-  const BatchId batch = rig.engine->AllocateBatch(requests.size()).value();
-  ASSERT_TRUE(rig.engine->Submit(batch, requests));
-  bool all = false;
-  for (int turn = 0; turn < 100'000 && !all; ++turn) {
-    rig.clock.Advance(100ms);
-    all = true;
-    for (std::size_t i = 0; i < requests.size(); ++i) {
-      all = IsTerminal(rig.engine->TaskStatus(batch, i)->state) && all;
-    }
-  }
-  EXPECT_EQ(rig.engine->TaskStatus(batch, 0)->state, TransferState::kTimeout);
-  for (std::size_t i = 1; i < requests.size(); ++i) {
-    EXPECT_EQ(rig.engine->TaskStatus(batch, i)->state, TransferState::kCompleted);
-  }
-}
-
-// A failed task moves no byte, and a batch that finds the path full has nothing on it that could
-// show life: only the time of the submit tells that it has not waited for an hour. Were it not
-// asked, the other batch's slice would be aborted.
-TEST(EngineFailure, IdleTimeBetweenSubmitsIsNoStall) {
-  EngineRig rig({.manual_clock = true, .stall_limit = 10s});
-  rig.switches[0]->fail_as = ErrorCode::kInternal;
-  rig.switches[0]->stalled = true;
-  const BatchId batch = SubmitOne(rig, rig.Read(0, 100));
-  EXPECT_FALSE(IsTerminal(rig.engine->TaskStatus(batch, 0)->state));
-  rig.switches[0]->stalled = false;
-  rig.switches[0]->fail_next = 1;
-  EXPECT_EQ(rig.Poll(batch).state, TransferState::kFailed);
-  rig.clock.Advance(1h);
-  rig.switches[0]->stalled = true;
-  rig.switches[0]->capacity = 1;
-  const BatchId other = SubmitOne(rig, rig.Read(0, 100));
-  ASSERT_TRUE(rig.engine->Submit(batch, std::array{rig.Read(0, 100)}));
-  EXPECT_FALSE(IsTerminal(rig.engine->TaskStatus(batch, 1)->state));
-  EXPECT_EQ(rig.switches[0]->aborts, 0U);
-  rig.switches[0]->stalled = false;
-  EXPECT_EQ(rig.Poll(other).state, TransferState::kCompleted);
-  while (!IsTerminal(rig.engine->TaskStatus(batch, 1)->state)) {
-    rig.clock.Advance(1ms);
-  }
-  EXPECT_EQ(rig.engine->TaskStatus(batch, 1)->state, TransferState::kCompleted);
 }
 
 TEST(EngineFailure, ARestartedPeerIsFoundAgainDuringTheTransfer) {

@@ -3,9 +3,11 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <chrono>
 #include <cstring>
 #include <memory>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -108,5 +110,15 @@ class EngineRig {
   std::unique_ptr<Engine> engine;
   SegmentId segment = 0;
 };
+
+inline FakeOptions Named(std::string_view name, std::uint32_t rank = 0) {
+  return {.traits = {.name = name, .rank = rank}};
+}
+
+inline BatchId SubmitOne(EngineRig& rig, const TransferRequest& request) {
+  const BatchId batch = rig.engine->AllocateBatch(4).value();
+  EXPECT_TRUE(rig.engine->Submit(batch, std::array{request}));
+  return batch;
+}
 
 }  // namespace mooncake::transfer
