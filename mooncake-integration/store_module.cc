@@ -181,9 +181,10 @@ void DefineLifecycle(StoreType& type) {
       "bytes}.");
   const auto unmount = [](PyStore& store, const std::vector<std::string>& ids,
                           std::uint64_t grace_seconds) {
+    constexpr std::uint64_t kMostSeconds = store::kMaxGraceMs / 1000;
     int first = 0;
     for (const std::string& id : ids) {
-      if (store.Unmount(id, grace_seconds * 1000) != 0 && first == 0) {
+      if (store.Unmount(id, std::min(grace_seconds, kMostSeconds) * 1000) != 0 && first == 0) {
         first = -1;
       }
     }
@@ -191,7 +192,9 @@ void DefineLifecycle(StoreType& type) {
   };
   for (const char* name : {"unmount_segment", "unmount_and_free_segment"}) {
     type.def(name, unmount, py::arg("segment_ids"), py::arg("grace_period_seconds") = 0,
-             py::call_guard<Unlocked>(), "Takes segments back; 0, or -1 if any failed.");
+             py::call_guard<Unlocked>(),
+             "Takes segments back and frees their memory, when their objects could be read for the "
+             "grace period; 0, or -1 if any failed.");
   }
 }
 

@@ -7,6 +7,7 @@
 #include <string>
 #include <string_view>
 
+#include "mooncake-common/src/base/log.h"
 #include "mooncake-common/src/base/random.h"
 #include "mooncake-common/src/concurrency/parking.h"
 #include "mooncake-store/src/client/failure.h"
@@ -20,6 +21,8 @@ namespace {
 constexpr Duration kMountPatience = std::chrono::seconds(10);
 constexpr Duration kSetupPause = std::chrono::milliseconds(100);
 constexpr Duration kClosePatience = std::chrono::seconds(1);
+// How long the master is asked at a time at the end of a grace period.
+constexpr Duration kLetGoPatience = std::chrono::seconds(10);
 
 std::unexpected<StoreError> Refuse(StoreCode code, std::string_view verb, std::string_view what,
                                    std::string_view cause) {
@@ -41,7 +44,11 @@ StoreCode CodeOf(const Error& why) {
 }  // namespace
 
 ClientParts::ClientParts(ClientOptions options, StoreName name)
-    : name_(std::move(name)), core_(std::move(options)), reactor_({.thread_name = "mc-store"}) {}
+    : name_(std::move(name)),
+      core_(std::move(options)),
+      reactor_({.thread_name = "mc-store"}),
+      leaving_([this](const Uuid& segment) { return LetGo(segment); },
+               core_.options().heartbeat_interval) {}
 
 std::expected<void, StoreError> ClientParts::Open(const ClientSettings& settings) {
   if (auto connected = Connect(settings.master_address, settings.master_patience); !connected) {
@@ -140,6 +147,7 @@ void ClientParts::Close() {
   if (link_) {
     link_->Stop();  // Ends all calls to the master, a ping under way among them.
   }
+  leaving_.Stop();
   if (heartbeat_) {
     heartbeat_->Stop();
   }
@@ -218,6 +226,7 @@ std::expected<Uuid, StoreError> ClientParts::Mount(std::uint64_t length_bytes) {
 }
 
 StoreCode ClientParts::Unmount(const Uuid& segment, std::uint64_t grace_ms, Duration patience) {
+  grace_ms = std::min(grace_ms, kMaxGraceMs);
   core_.membership().Unwant(segment);
   UnmountOperation unmount(core_);
   unmount.Start({.caller = {}, .segment = segment, .grace_ms = grace_ms}, patience);
@@ -227,11 +236,37 @@ StoreCode ClientParts::Unmount(const Uuid& segment, std::uint64_t grace_ms, Dura
     return unmount.code();
   }
   const StoreCode code = unmount.reply().code;
-  if (grace_ms > 0 && code == StoreCode::kOk) {
-    return code;  // Still read from; the memory goes when the client does.
+  if (grace_ms == 0 || code != StoreCode::kOk) {
+    const bool freed = Free(segment);
+    return freed || code != StoreCode::kOk ? code : StoreCode::kSegmentNotFound;
   }
-  const bool freed = Free(segment);
-  return freed || code != StoreCode::kOk ? code : StoreCode::kSegmentNotFound;
+  if (!Owns(segment)) {
+    return StoreCode::kSegmentNotFound;
+  }
+  // The master's grace began before its answer, so it has ended by then.
+  const Instant end = SteadyClock::Get().Now() + std::chrono::milliseconds(grace_ms);
+  if (const auto added = leaving_.Add(segment, end); !added) {
+    MC_LOG_WARNING("unmount segment {}: its memory stays until the client is closed: {}",
+                   segment.ToString(), added.error().message);
+  }
+  return code;
+}
+
+bool ClientParts::LetGo(const Uuid& segment) {
+  // Once more, for a master that is late: no reader is sent there when the memory goes.
+  UnmountOperation unmount(core_);
+  unmount.Start({.caller = {}, .segment = segment}, kLetGoPatience);
+  Run(unmount);
+  if (unmount.code() != StoreCode::kOk) {
+    return false;
+  }
+  Free(segment);
+  return true;
+}
+
+bool ClientParts::Owns(const Uuid& segment) {
+  const MutexLock lock(mutex_);
+  return std::ranges::find(segments_, segment, &OwnedSegment::id) != segments_.end();
 }
 
 bool ClientParts::Free(const Uuid& segment) {

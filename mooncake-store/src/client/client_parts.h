@@ -18,6 +18,7 @@
 #include "mooncake-store/src/client/client_core.h"
 #include "mooncake-store/src/client/driver.h"
 #include "mooncake-store/src/client/heartbeat.h"
+#include "mooncake-store/src/client/leaving_segments.h"
 #include "mooncake-store/src/client/local_buffer.h"
 #include "mooncake-store/src/client/master_link.h"
 #include "mooncake-store/src/client/store_name.h"
@@ -65,6 +66,9 @@ class ClientParts {
   [[nodiscard]] std::expected<void, StoreError> StartEngine(const ClientSettings& settings);
   // Takes the segment off the list and frees its memory. False when it is not on it.
   bool Free(const Uuid& segment) MC_EXCLUDES(mutex_);
+  [[nodiscard]] bool Owns(const Uuid& segment) MC_EXCLUDES(mutex_);
+  // The grace period of an unmounted segment is over. False when the master does not answer.
+  [[nodiscard]] bool LetGo(const Uuid& segment) MC_EXCLUDES(mutex_);
 
   StoreName name_;
   ClientCore core_;
@@ -81,6 +85,7 @@ class ClientParts {
   Mutex mutex_;
   bool closed_ MC_GUARDED_BY(mutex_) = false;
   std::vector<OwnedSegment> segments_ MC_GUARDED_BY(mutex_);
+  LeavingSegments leaving_;
 };
 
 }  // namespace mooncake::store

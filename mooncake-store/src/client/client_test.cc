@@ -118,6 +118,37 @@ TEST_F(ClientTest, StandsOnAnEngineThatIsThereAlready) {
   EXPECT_EQ(Join(0)->Size("key"), 5) << "reached through the engine";
 }
 
+TEST_F(ClientTest, GivesTheMemoryOfASegmentBackWhenItIsUnmounted) {
+  const auto engine = StartEngine();
+  Client& client = *Join(0, engine);
+  const auto segments = [&] { return engine->LocalDescriptor()->buffers.size(); };
+  const auto plain = client.AllocateAndMount(1 << 20);
+  ASSERT_TRUE(plain) << plain.error().text;
+  ASSERT_EQ(Put(client, "key", "value"), StoreCode::kOk);
+  EXPECT_EQ(segments(), 1U);
+  EXPECT_EQ(client.Unmount(*plain, 0), StoreCode::kOk);
+  EXPECT_EQ(segments(), 0U);
+  EXPECT_EQ(client.Size("key"), static_cast<int>(StoreCode::kObjectNotFound));
+  EXPECT_EQ(client.Unmount(*plain, 0), StoreCode::kSegmentNotFound) << "a second time";
+  EXPECT_EQ(client.Unmount(*plain, 1), StoreCode::kSegmentNotFound);
+
+  const auto graceful = client.AllocateAndMount(1 << 20);
+  ASSERT_TRUE(graceful);
+  ASSERT_EQ(Put(client, "key", "value"), StoreCode::kOk);
+  EXPECT_EQ(client.Unmount(*graceful, kMaxGraceMs + 1), StoreCode::kOk) << "longer than can be";
+  EXPECT_EQ(client.Size("key"), 5) << "readable until the grace has ended";
+  EXPECT_EQ(Put(client, "other", "value"), StoreCode::kNoAvailableHandle);
+  EXPECT_EQ(client.Unmount(*graceful, 1), StoreCode::kOk) << "no, soon";
+  EXPECT_TRUE(WaitUntil([&] { return segments() == 0; }));
+  EXPECT_EQ(client.Size("key"), static_cast<int>(StoreCode::kObjectNotFound));
+
+  const auto unfinished = client.AllocateAndMount(1 << 20);
+  ASSERT_TRUE(unfinished);
+  EXPECT_EQ(client.Unmount(*unfinished, 3'600'000), StoreCode::kOk);
+  Leave();
+  EXPECT_EQ(segments(), 0U) << "closing does not wait for it";
+}
+
 TEST_F(ClientTest, TakesItsBuffersOutOfAnEngineThatGoesOn) {
   const auto engine = StartEngine();
   std::vector<std::byte> memory(1 << 16);

@@ -75,7 +75,7 @@ void Master::Handle(const UnmountSegmentRequest& request, Instant now, UnmountSe
   SegmentEvent event{.kind = SegmentEventKind::kStatus, .now = now, .identity = *identity};
   if (request.grace_ms > 0) {
     event.status = SegmentStatus::kGracefullyUnmounting;
-    event.unmount_at = now + std::chrono::milliseconds(request.grace_ms);
+    event.unmount_at = now + std::chrono::milliseconds(std::min(request.grace_ms, kMaxGraceMs));
   } else {
     event.status = SegmentStatus::kUnmounting;
     event.owner_left = true;

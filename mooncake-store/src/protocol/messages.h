@@ -26,6 +26,7 @@ namespace mooncake::store {
 inline constexpr std::size_t kMaxKeysPerBatch = 16384;  // A client cuts larger calls into windows.
 inline constexpr std::size_t kMaxKeyBytes = 16384;
 inline constexpr std::uint64_t kMinSegmentBytes = 4096;
+inline constexpr std::uint64_t kMaxGraceMs = 365ULL * 24 * 3600 * 1000;
 
 // Numbers of the RPC frames. Only ever added to.
 enum class Method : std::uint16_t {
@@ -147,7 +148,8 @@ struct ReMountSegmentsReply {
 struct UnmountSegmentRequest {
   Caller caller;
   Uuid segment;
-  std::uint64_t grace_ms = 0;  // Readable but not allocatable for so long; 0 = gone at once.
+  // Readable but not allocatable for so long, kMaxGraceMs at most; 0 = gone at once.
+  std::uint64_t grace_ms = 0;
 };
 struct UnmountSegmentReply {
   StoreCode code = StoreCode::kOk;

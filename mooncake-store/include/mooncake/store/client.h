@@ -159,7 +159,8 @@ class Client {
 
   // Lends `length_bytes` more. The new segment's id, or a failure.
   [[nodiscard]] std::expected<Uuid, StoreError> AllocateAndMount(std::uint64_t length_bytes);
-  // Takes a segment back, after its readers' grace time.
+  // Takes a segment back: no object is placed there any more, those that are there can be read for
+  // `grace_ms` yet, and then its memory is freed.
   [[nodiscard]] StoreCode Unmount(const Uuid& segment, std::uint64_t grace_ms);
 
  private:
