@@ -71,7 +71,7 @@ void SliceQueue::Return(const Claim& claim, std::span<const PieceFailure> failur
   MC_CHECK(claims_ > 0);
   --claims_;
   Claim kept;
-  kept.attempts = claim.attempts;
+  kept.suspected_at = claim.suspected_at;
   for (std::size_t i = 0; i < claim.count_; ++i) {
     const Piece& piece = claim.pieces_[i];
     if (!failures.empty() && failures.front().index == i) {

@@ -12,9 +12,11 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <optional>
 #include <span>
 #include <vector>
 
+#include "mooncake-common/src/base/clock.h"
 #include "mooncake-transfer-engine/src/transports/piece.h"
 #include "mooncake-transfer-engine/src/transports/slice.h"
 
@@ -38,10 +40,12 @@ class Claim {
   [[nodiscard]] Opcode opcode() const { return pieces_[0].slice->opcode; }
   void Clear() {
     count_ = 0;
-    attempts = 0;
+    suspected_at.reset();
   }
 
-  std::uint32_t attempts = 0;  // The owner's; kept when the claim is given back and taken again.
+  // The owner's; kept when the claim is given back and taken again. When a connection ended that
+  // may have ended because of it.
+  std::optional<Instant> suspected_at;
 
  private:
   friend class SliceQueue;

@@ -130,7 +130,7 @@ TEST(SliceQueue, EndsEachSliceOnceForAnySeed) {
           queue.Take(claim);
           for (const Piece& piece : claim.pieces()) {
             EXPECT_EQ(piece.slice->opcode, claim.opcode());
-            if (claim.attempts == 0) {
+            if (!claim.suspected_at) {
               EXPECT_EQ(piece.offset_bytes, claimed_to[piece.slice]);
               claimed_to[piece.slice] += piece.length_bytes;
             } else {
@@ -166,7 +166,7 @@ TEST(SliceQueue, EndsEachSliceOnceForAnySeed) {
               }
             }
             if (below(4) == 0) {
-              ++open[at].attempts;
+              open[at].suspected_at = Instant();
               for (const Piece& piece : open[at].pieces()) {
                 ++returned[piece.slice];
               }

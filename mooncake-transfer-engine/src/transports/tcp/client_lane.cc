@@ -12,8 +12,6 @@ namespace {
 
 constexpr std::size_t kSpareFrames = 4;
 constexpr int kCallsPerDrive = 4;
-// How often a request may stand first in line when its connection ends.
-constexpr std::uint32_t kMaxAttempts = 2;
 
 Error BadLocalMemory(bool write) {
   return {ErrorCode::kInvalidArgument,
@@ -28,6 +26,7 @@ ClientLane::ClientLane(Reactor& reactor, SliceLedger& ledger, TcpProtocol protoc
     : reactor_(reactor),
       ledger_(ledger),
       address_(address),
+      opened_at_(SteadyClock::Get().Now()),
       hooks_(std::move(hooks)),
       stream_(protocol) {}
 
@@ -126,11 +125,9 @@ Result<bool> ClientLane::Send(int fd) {
     if (outcome.kind != IoOutcome::Kind::kMoved) {
       // An answer may have arrived before the end: a refusal, for one.
       MC_TRY(Receive(fd));
-      return std::unexpected(SocketError(address_.ToString(), outcome));
+      return Ended(outcome);
     }
-    if (!std::exchange(connected_, true)) {
-      hooks_.on_connected();
-    }
+    NoteConnected();
     moved = true;
     ledger_.CountMoved(outcome.bytes);
     stream_.OnSent(outcome.bytes);
@@ -190,7 +187,21 @@ Result<void> ClientLane::NoticeEnd(int fd) {
     case IoOutcome::Kind::kFailed:
       break;
   }
+  return Ended(outcome);
+}
+
+std::unexpected<Error> ClientLane::Ended(const IoOutcome& outcome) {
+  if (outcome.kind == IoOutcome::Kind::kClosed || outcome.error_number == ECONNRESET ||
+      outcome.error_number == EPIPE) {
+    NoteConnected();  // It was, though nothing had been sent.
+  }
   return std::unexpected(SocketError(address_.ToString(), outcome));
+}
+
+void ClientLane::NoteConnected() {
+  if (!std::exchange(connected_, true)) {
+    hooks_.on_connected();
+  }
 }
 
 bool ClientLane::FinishAnswered() {
@@ -209,11 +220,18 @@ bool ClientLane::FinishAnswered() {
   return any;
 }
 
+bool ClientLane::Suspect(Claim& first) const {
+  if (!first.suspected_at) {
+    first.suspected_at = SteadyClock::Get().Now();
+    return false;
+  }
+  return opened_at_ > *first.suspected_at;
+}
+
 void ClientLane::OnClosed(const Error& why) {
-  bool first = !first_is_blameless_;
+  bool may_be_the_reason = connected_ && !first_is_blameless_;
   for (std::unique_ptr<ClientFrame>& frame : stream_.TakeAll()) {
-    const bool blamed = std::exchange(first, false) && connected_;
-    if (blamed && ++frame->claim.attempts >= kMaxAttempts) {
+    if (std::exchange(may_be_the_reason, false) && Suspect(frame->claim)) {
       frame->failures.clear();
       for (std::size_t i = 0; i < frame->claim.pieces().size(); ++i) {
         frame->failures.push_back({i, why});

@@ -2,8 +2,9 @@
 // over a Lane. Whoever polls drives; else the reactor does.
 //
 // When the connection ends, what was not answered goes back to the ledger for another one. What
-// stood first in line counts as tried once more, as it may be the reason (a v1 peer refuses a
-// request by closing); at its second such end it fails.
+// stood first in line may be the reason (a v1 peer refuses a request by closing): it fails when it
+// ends a second connection, one that was opened after the first had ended. Those that were open by
+// then do not count, since they may have ended with the first, when the peer went.
 //
 // Thread-safety: Poll, Release, Close, closed: any thread. It never tells a sink; it puts what has
 //                ended into the ledger, and who drove calls SliceLedger::Report(). After the
@@ -63,13 +64,18 @@ class ClientLane final : private LaneDriver {
   [[nodiscard]] Result<bool> Send(int fd);  // Whether anything moved.
   [[nodiscard]] Result<bool> Receive(int fd);
   [[nodiscard]] Result<void> NoticeEnd(int fd);
+  [[nodiscard]] std::unexpected<Error> Ended(const IoOutcome& outcome);
+  void NoteConnected();
   void FillWindow();
   bool FinishAnswered();
   void AskHost(int fd);
+  // Whether what stood first in line when the connection ended is the reason, by all that is known.
+  [[nodiscard]] bool Suspect(Claim& first) const;
 
   Reactor& reactor_;
   SliceLedger& ledger_;
   const SocketAddress address_;
+  const Instant opened_at_;
   const Hooks hooks_;
   // All below but lane_ and the atomics is the holder's.
   ClientStream stream_;

@@ -206,6 +206,35 @@ TEST_F(TcpTransportTest, AConnectionLostWhileIdleIsOpenedAgainWithoutAFailure) {
   again.Stop();
 }
 
+// A user's report: after idling, transfers met one dead connection after the other, and failed.
+TEST_F(TcpTransportTest, SeveralConnectionsLostWhileIdleFailNoSlice) {
+  End client({.bytes_per_lane = kMemoryBytes / 8});
+  const std::string host = OwnLoopbackHost();
+  End peer({.listen_host = host});
+  const auto descriptor = peer.Describe();
+  peer.transport.Stop();
+  const std::uint16_t port = descriptor->tcp_data_port;
+  const auto endpoint = client.transport.Connect(descriptor).value();
+  constexpr std::uint64_t kSlices = 256;  // More than one connection takes at once.
+  constexpr std::uint64_t kSliceBytes = kMemoryBytes / kSlices;
+  for (int round = 0; round < 20; ++round) {
+    // Another server on the same port: every connection of the round before is dead.
+    TcpTransport server(peer.reactor, peer.regions, Rng(2),
+                        {.listen_host = host, .ports = {.min = port, .max = port}});
+    ASSERT_TRUE(server.Start());
+    std::vector<Slice> slices;
+    for (std::uint64_t offset = 0; offset < kMemoryBytes; offset += kSliceBytes) {
+      const Opcode opcode = slices.size() % 2 == 0 ? Opcode::kRead : Opcode::kWrite;
+      slices.push_back(
+          MakeSlice(opcode, client.memory + offset, peer.address() + offset, kSliceBytes));
+    }
+    Run(*endpoint, slices);
+    endpoint->Release();
+    server.Stop();
+    ASSERT_EQ(sink_.failed(), 0U) << "round " << round << ": " << sink_.last().ToString();
+  }
+}
+
 TEST_F(TcpTransportTest, APeerThatIsNotThereFailsAllAtOnce) {
   End client;
   const RefusingPort refusing;
