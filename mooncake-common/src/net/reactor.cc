@@ -309,15 +309,12 @@ class Reactor::Impl {
       const MutexLock lock(mutex_);
       batch_.swap(posted_);
       last = stopping_;
+      ended_ = last;  // At once: what these functions post would neither run nor be dropped.
     }
     for (Function& function : batch_) {
       function();
     }
     batch_.clear();
-    if (last) {
-      const MutexLock lock(mutex_);
-      ended_ = true;
-    }
     return last;
   }
 

@@ -215,6 +215,22 @@ TEST(Reactor, RunsWhatWasPostedBeforeStopAndNothingAfter) {
   EXPECT_EQ(reactor.Start().error().code, ErrorCode::kBusy);
 }
 
+// Whoever waits for such a function must hear that it is gone.
+TEST(Reactor, DropsWhatIsPostedWhileTheLastFunctionsRun) {
+  struct Again {
+    void operator()() const { reactor.Post(Again{reactor, token}); }
+    Reactor& reactor;
+    std::shared_ptr<int> token;
+  };
+  Reactor reactor;
+  ASSERT_TRUE(reactor.Start());
+  auto token = std::make_shared<int>();
+  const std::weak_ptr<int> kept = token;
+  reactor.Post(Again{reactor, std::move(token)});
+  reactor.Stop();
+  EXPECT_TRUE(kept.expired());
+}
+
 TEST(Reactor, SaysWhyADescriptorCannotBeWatched) {
   Reactor reactor;
   const auto id = reactor.Watch(-1, EPOLLIN, [](std::uint32_t) {});
