@@ -380,6 +380,33 @@ TEST(HttpServer, EndsSlowRequestsWith408) {
   WaitForConnections(*server, 0);
 }
 
+// Goal: a client that always has a request half sent is served as long as each arrives in time.
+// Method: such a client, for longer than a request may take. If the machine held it up for so long
+// within one request, the refusal was right: again with more time.
+TEST(HttpServer, GivesEachOfManyPipelinedRequestsItsOwnTime) {
+  for (Duration limit = 100ms; limit < kHangLimit; limit *= 2) {
+    const auto server = MakeServer({.request_timeout = limit});
+    RawClient client(server->port());
+    const Instant begin = SteadyClock::Get().Now();
+    Instant begun = begin;  // Before the first byte of the request that is under way.
+    ASSERT_TRUE(client.Send("GET /hello HT"));
+    std::string answer;
+    do {
+      const Instant next = SteadyClock::Get().Now();
+      (void)client.Send("TP/1.1\r\n\r\nGET /hello HT");
+      answer = client.ReadUntil("hello");
+      if (answer.ends_with("hello")) {
+        begun = next;
+      }
+    } while (answer.ends_with("hello") && begun - begin <= limit);
+    if (answer.ends_with("hello")) {
+      return;
+    }
+    ASSERT_GE(SteadyClock::Get().Now() - begun, limit) << answer;
+  }
+  FAIL() << "the machine stood still again and again";
+}
+
 TEST(HttpServer, CountsTheTimeOfARequestFromItsFirstByte) {
   const auto server = MakeServer({.limits = {.header_bytes = 64 << 20}, .request_timeout = 50ms});
   RawClient dripping(server->port());

@@ -126,8 +126,8 @@ void HttpServer::Impl::OnAccept(const error_code& error, tcp::socket socket) {
     });
     return;
   }
+  Accept();  // First: taking the connection may throw for want of memory.
   connections_.Take(std::move(socket));
-  Accept();
 }
 
 void HttpServer::Impl::BeginDrain() {
@@ -182,9 +182,12 @@ Result<void> HttpServer::Start() {
   MC_TRY_ASSIGN(const std::uint16_t port, LocalPort(listener->get()));
   try {
     impl_ = std::make_unique<Impl>(options_, router_);
-    MC_TRY(impl_->Start(*std::move(listener), port));
+    if (auto started = impl_->Start(*std::move(listener), port); !started) {
+      impl_.reset();
+      return started;
+    }
   } catch (const std::exception& exception) {
-    impl_.reset();
+    impl_.reset();  // And with it the listener, which nobody would serve.
     return Fail(ErrorCode::kExhausted,
                 fmt::format("start the HTTP server on port {}: {}", port, exception.what()));
   }

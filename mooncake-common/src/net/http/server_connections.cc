@@ -142,6 +142,7 @@ class HttpConnections::Connection : public std::enable_shared_from_this<Connecti
       return Refuse(400, request.error().message);
     }
     parser_.reset();
+    receiving_ = false;  // What follows it is another request, with its own time.
     send_body_ = request->method != "HEAD";
     HttpAnswer answer = all_.Dispatch(*request);
     if (auto* steps = std::get_if<HttpSteps>(&answer)) {
@@ -274,7 +275,7 @@ class HttpConnections::Connection : public std::enable_shared_from_this<Connecti
 
   void OnTimer() {
     timer_runs_until_.reset();
-    if (steps_ && !writing_) {
+    if ((steps_ || !input_.empty()) && !writing_) {
       deadline_ = Now() + all_.options_.request_timeout;  // Nobody but we is late.
     }
     if (Now() < deadline_) {
