@@ -15,13 +15,13 @@
 #include "mooncake-common/src/base/descriptor_limit.h"
 #include "mooncake-common/src/base/end_signals.h"
 #include "mooncake-common/src/base/env.h"
+#include "mooncake-common/src/base/glog_flags.h"
 #include "mooncake-common/src/base/local_address.h"
 #include "mooncake-common/src/base/log.h"
 #include "mooncake-common/src/net/http/server.h"
 #include "mooncake-common/src/net/rpc/server.h"
 #include "mooncake-common/src/net/socket.h"
 #include "mooncake-store/include/mooncake/store/client.h"
-#include "mooncake-store/src/server/glog_flags.h"
 #include "mooncake-store/src/server/version.h"
 
 DEFINE_string(

@@ -8,10 +8,10 @@
 #include "mooncake-common/src/base/descriptor_limit.h"
 #include "mooncake-common/src/base/end_signals.h"
 #include "mooncake-common/src/base/env.h"
+#include "mooncake-common/src/base/glog_flags.h"
 #include "mooncake-common/src/base/log.h"
 #include "mooncake-common/src/net/rpc/server.h"
 #include "mooncake-store/src/server/flags.h"
-#include "mooncake-store/src/server/glog_flags.h"
 #include "mooncake-store/src/server/master_server.h"
 #include "mooncake-store/src/server/version.h"
 

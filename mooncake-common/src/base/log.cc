@@ -1,5 +1,6 @@
 #include "mooncake-common/src/base/log.h"
 
+#include <fmt/chrono.h>
 #include <spdlog/sinks/dist_sink.h>
 #include <spdlog/sinks/rotating_file_sink.h>
 #include <spdlog/sinks/stdout_sinks.h>
@@ -7,11 +8,14 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <chrono>
+#include <ctime>
 #include <exception>
 #include <filesystem>
 #include <memory>
 
 #include "mooncake-common/src/base/env.h"
+#include "mooncake-common/src/base/wall_clock.h"
 #include "mooncake-common/src/concurrency/mutex.h"
 
 namespace mooncake {
@@ -80,6 +84,25 @@ spdlog::level::level_enum ToBackend(LogLevel level) {
   return spdlog::level::off;
 }
 
+std::string FileName(std::string_view program) {
+  if (program.empty()) {
+    return fmt::format("mooncake.{}.log", getpid());
+  }
+  const std::time_t now = std::chrono::floor<std::chrono::seconds>(SinceUnixEpoch()).count();
+  std::tm local{};
+  localtime_r(&now, &local);
+  return fmt::format("{}.INFO.{:%Y%m%d-%H%M%S}.{}", program, local, getpid());
+}
+
+// Makes `link` lead to `target`, a name in the same folder. At each moment there is an old link or
+// the new one, for those who follow it; of several programs that start at once one wins.
+void PointTo(const std::filesystem::path& target, const std::filesystem::path& link) {
+  const std::filesystem::path made = link.string() + fmt::format(".{}.new", getpid());
+  std::filesystem::remove(made);
+  std::filesystem::create_symlink(target, made);
+  std::filesystem::rename(made, link);
+}
+
 }  // namespace
 
 void SetLogLevel(LogLevel level) { threshold.store(level, std::memory_order_relaxed); }
@@ -92,19 +115,26 @@ void LogLine(LogLevel level, std::string_view text) {
   TheBackend().logger.log(ToBackend(level), text);
 }
 
-Result<void> LogToFolder(const std::string& folder) {
-  const auto file = std::filesystem::path(folder) / fmt::format("mooncake.{}.log", getpid());
+void SetStandardErrorLevel(LogLevel level) {
+  TheBackend().standard_error->set_level(ToBackend(level));
+}
+
+Result<void> LogToFolder(const std::string& folder, std::string_view program) {
+  const auto file = std::filesystem::path(folder) / FileName(program);
   try {
     std::filesystem::create_directories(folder);
     auto sink = std::make_shared<spdlog::sinks::rotating_file_sink_mt>(file.string(), kFileMaxBytes,
                                                                        kOldFiles);
     sink->set_pattern(kPattern);
+    if (!program.empty()) {
+      PointTo(file.filename(), std::filesystem::path(folder) / fmt::format("{}.INFO", program));
+    }
     Backend& backend = TheBackend();
     backend.standard_error->set_level(spdlog::level::warn);
     backend.sinks->set_sinks({backend.standard_error, std::move(sink)});
   } catch (const std::exception& error) {
-    return Fail(ErrorCode::kIo,
-                fmt::format("log to {}: {}; see MC_LOG_DIR", file.string(), error.what()));
+    return Fail(ErrorCode::kIo, fmt::format("log to {}: {}; see MC_LOG_DIR and --log_dir",
+                                            file.string(), error.what()));
   }
   return {};
 }

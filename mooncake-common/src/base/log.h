@@ -22,11 +22,16 @@ void SetLogLevel(LogLevel level);
 [[nodiscard]] bool LogEnabled(LogLevel level);
 void LogLine(LogLevel level, std::string_view text);
 
-// Writes all lines to `folder`/mooncake.<pid>.log too, which is made if need be, and only warnings
-// and errors to standard error. At 64 MiB the file is renamed; four old ones are kept.
+// Writes all lines to a file in `folder`, which is made if need be, and only warnings and errors to
+// standard error. The file is mooncake.<pid>.log; that of a `program`
+// <program>.INFO.<date>-<time>.<pid>, to which the symbolic link <program>.INFO leads from then on.
+// At 64 MiB the file is renamed; four old ones are kept.
 //
 // Errors: kIo if the folder or the file cannot be made; everything stays as it was then.
-[[nodiscard]] Result<void> LogToFolder(const std::string& folder);
+[[nodiscard]] Result<void> LogToFolder(const std::string& folder, std::string_view program = {});
+
+// Lines below `level` do not go to standard error, whether or not there is a file.
+void SetStandardErrorLevel(LogLevel level);
 
 // Level and folder from MC_LOG_LEVEL and MC_LOG_DIR. What an earlier call of this process found
 // there is not set again: what a program has set since then, say from its flags, stays.

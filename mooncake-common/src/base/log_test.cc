@@ -80,5 +80,27 @@ TEST_F(Log, LinesGoToTheFolderAndOnlyWarningsToStandardError) {
   std::filesystem::remove_all(folder);
 }
 
+TEST_F(Log, AProgramsFileIsFoundByItsLink) {
+  std::string pattern = (std::filesystem::temp_directory_path() / "log_test.XXXXXX").string();
+  const std::filesystem::path folder = mkdtemp(pattern.data());
+  std::filesystem::create_symlink("of_an_earlier_run", folder / "tool.INFO");
+  testing::internal::CaptureStderr();
+  ASSERT_TRUE(LogToFolder(folder.string(), "tool"));
+  SetStandardErrorLevel(LogLevel::kError);
+  MC_LOG_WARNING("only in the file");
+  SetStandardErrorLevel(LogLevel::kInfo);
+  MC_LOG_INFO("in both");
+  const std::string standard_error = testing::internal::GetCapturedStderr();
+  EXPECT_THAT(standard_error, HasSubstr("in both"));
+  EXPECT_THAT(standard_error, Not(HasSubstr("only in the file")));
+  const std::string name = std::filesystem::read_symlink(folder / "tool.INFO").string();
+  EXPECT_THAT(name, testing::MatchesRegex(R"(tool\.INFO\.[0-9]+-[0-9]+\.[0-9]+)"));
+  std::ifstream file(folder / "tool.INFO");
+  const std::string text{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+  EXPECT_THAT(text, HasSubstr("only in the file"));
+  EXPECT_THAT(text, HasSubstr("in both"));
+  std::filesystem::remove_all(folder);
+}
+
 }  // namespace
 }  // namespace mooncake

@@ -8,7 +8,7 @@
 #include <fstream>
 #include <regex>
 
-#include "mooncake-store/src/server/glog_flags.h"
+#include "mooncake-common/src/base/glog_flags.h"
 #include "mooncake-store/src/server/server_options.h"
 
 namespace mooncake::store {

@@ -5,12 +5,13 @@
 
 #include "mooncake-common/src/base/result.h"
 
-namespace mooncake::store {
+namespace mooncake {
 
-// Applies those that mean something here: log_dir, logtostderr, minloglevel, v. The others are
-// accepted. They win over MC_LOG_LEVEL and MC_LOG_DIR.
+// Applies those that mean something here: alsologtostderr, log_dir, logtostderr, minloglevel,
+// stderrthreshold, v. The others are accepted. They win over MC_LOG_LEVEL and MC_LOG_DIR if
+// InitLoggingFromEnv() was called before.
 //
 // Errors: those of LogToFolder.
 [[nodiscard]] Result<void> ApplyLogFlags();
 
-}  // namespace mooncake::store
+}  // namespace mooncake
