@@ -14,6 +14,8 @@ from mooncake import engine, mooncake_config
 
 ROOT = Path(__file__).resolve().parents[1]
 GENERATED = ROOT / "docs" / "_generated"
+PACKAGE = Path(engine.__file__).parent  # Where all binaries lie; not all are console scripts.
+PROGRAMS = ("mooncake_master", "mooncake_client", "transfer_engine_bench", "transfer_engine_validator")
 
 
 def environment_page() -> str:
@@ -61,15 +63,10 @@ def flags_page(title: str, binary: Path) -> str:
 def main() -> int:
     """Returns Sphinx's exit code."""
     GENERATED.mkdir(exist_ok=True)
-    scripts = Path(sys.executable).parent
     (GENERATED / "environment.md").write_text(environment_page())
-    for title, binary in (
-        ("Flags of mooncake_master", "mooncake_master"),
-        ("Flags of mooncake_client", "mooncake_client"),
-        ("Flags of transfer_engine_bench", "transfer_engine_bench"),
-    ):
-        page = GENERATED / f"{binary.removeprefix('mooncake_')}_flags.md"
-        page.write_text(flags_page(title, scripts / binary))
+    for program in PROGRAMS:
+        page = GENERATED / f"{program.removeprefix('mooncake_')}_flags.md"
+        page.write_text(flags_page(f"Flags of {program}", PACKAGE / program))
     command = ["-W", "--keep-going", "-q", "-b", "html", str(ROOT / "docs"), str(ROOT / "build" / "docs")]
     return subprocess.run([sys.executable, "-m", "sphinx", *command], check=False).returncode
 

@@ -4,11 +4,13 @@
 
 DEFINE_string(local_server_name, "",
               "name under which this engine is known (default: this host's name)");
-DEFINE_string(metadata_server, "P2PHANDSHAKE", "P2PHANDSHAKE, or the URL of a metadata server");
+DEFINE_string(metadata_server, "192.168.3.77:2379",
+              "P2PHANDSHAKE, or the URL of a metadata server");
 DEFINE_string(mode, "initiator", "initiator | target");
-DEFINE_string(protocol, "tcp", "transport to use");
-DEFINE_string(device_name, "", "comma-separated NICs to use; empty = all");
-DEFINE_string(segment_id, "", "the target's name, as it prints it");
+DEFINE_string(protocol, "rdma",
+              "transport to use; what this host lacks is replaced by what it has");
+DEFINE_string(device_name, "mlx5_2", "comma-separated NICs to use; empty = all");
+DEFINE_string(segment_id, "192.168.3.76", "the target's name, as it prints it");
 DEFINE_uint64(buffer_size, 1ULL << 30, "bytes of the buffer");
 DEFINE_uint64(block_size, 65536, "bytes a request");
 DEFINE_int32(batch_size, 128, "requests a batch");
@@ -17,3 +19,7 @@ DEFINE_int32(threads, 12, "threads that submit batches");
 DEFINE_bool(auto_discovery, false, "find NICs by oneself (without effect where there are none)");
 DEFINE_string(nic_priority_matrix, "",
               "NICs near each memory, as JSON or its path (without effect where there are none)");
+DEFINE_string(report_unit, "GB", "GB | GiB | Gb | MB | MiB | Mb | KB | KiB | Kb");
+DEFINE_uint32(report_precision, 2, "digits after the point");
+DEFINE_bool(use_vram, true, "buffers in device memory, where there is a device");
+DEFINE_int32(gpu_id, 0, "device of the buffer, where there is one; -1: all");

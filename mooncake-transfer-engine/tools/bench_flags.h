@@ -15,3 +15,5 @@ DECLARE_uint64(block_size);
 DECLARE_int32(batch_size);
 DECLARE_int32(duration);
 DECLARE_int32(threads);
+DECLARE_string(report_unit);
+DECLARE_uint32(report_precision);

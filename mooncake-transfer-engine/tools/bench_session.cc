@@ -11,6 +11,8 @@
 #include <string_view>
 
 #include "mooncake-common/src/base/end_signals.h"
+#include "mooncake-common/src/base/glog_flags.h"
+#include "mooncake-common/src/base/log.h"
 #include "mooncake-transfer-engine/include/mooncake/transfer/factory.h"
 #include "mooncake-transfer-engine/tools/bench_flags.h"
 
@@ -21,6 +23,18 @@ namespace {
 constexpr std::array<std::string_view, 9> kProtocols = {
     "rdma", "barex", "tcp", "efa", "nvlink", "musa", "nvlink_intra", "hip", "sunrise_link"};
 
+struct Unit {
+  std::string_view name;
+  double bytes;
+};
+constexpr std::array kUnits = {Unit{"GB", 1e9}, Unit{"GiB", 1073741824.0}, Unit{"Gb", 1e9 / 8},
+                               Unit{"MB", 1e6}, Unit{"MiB", 1048576.0},    Unit{"Mb", 1e6 / 8},
+                               Unit{"KB", 1e3}, Unit{"KiB", 1024.0},       Unit{"Kb", 1e3 / 8}};
+
+// Flags for hardware that no transport of this build reaches.
+constexpr std::array kOfHardware = {"device_name", "nic_priority_matrix", "auto_discovery",
+                                    "use_vram", "gpu_id"};
+
 std::string OwnHostName() {
   char name[256] = "";
   return ::gethostname(name, sizeof name - 1) == 0 ? name : "localhost";
@@ -28,9 +42,24 @@ std::string OwnHostName() {
 
 }  // namespace
 
-void ParseBenchFlags(int argc, char** argv, const char* usage) {
+Result<void> ParseBenchFlags(int argc, char** argv, const char* usage) {
   gflags::SetUsageMessage(usage);
   gflags::ParseCommandLineFlags(&argc, &argv, /*remove_flags=*/true);
+  MC_TRY(InitLoggingFromEnv());
+  MC_TRY(ApplyLogFlags());
+  for (const char* flag : kOfHardware) {
+    if (!gflags::GetCommandLineFlagInfoOrDie(flag).is_default) {
+      MC_LOG_WARNING("--{} is without effect: this build has no transport for such devices", flag);
+    }
+  }
+  return {};
+}
+
+std::string ThroughputText(double bytes_per_second) {
+  const auto* const unit = std::ranges::find(kUnits, FLAGS_report_unit, &Unit::name);
+  MC_CHECK(unit != kUnits.end());  // StartSession() has refused others.
+  return fmt::format("throughput {:.{}f} {}/s", bytes_per_second / unit->bytes,
+                     FLAGS_report_precision, unit->name);
 }
 
 Result<BenchSession> StartSession() {
@@ -47,6 +76,15 @@ Result<BenchSession> StartSession() {
     return Fail(ErrorCode::kInvalidArgument,
                 fmt::format("--protocol={} is not known: use one of {}", FLAGS_protocol,
                             fmt::join(kProtocols, ", ")));
+  }
+  if (std::ranges::find(kUnits, FLAGS_report_unit, &Unit::name) == kUnits.end()) {
+    return Fail(ErrorCode::kInvalidArgument,
+                fmt::format("--report_unit={}: use GB, GiB, Gb, MB, MiB, Mb, KB, KiB or Kb",
+                            FLAGS_report_unit));
+  }
+  if (FLAGS_mode != "initiator" && FLAGS_mode != "target") {
+    return Fail(ErrorCode::kInvalidArgument,
+                fmt::format("--mode={}: use initiator or target", FLAGS_mode));
   }
   EngineSettings settings;
   settings.local_name = FLAGS_local_server_name.empty() ? OwnHostName() : FLAGS_local_server_name;

@@ -1,5 +1,5 @@
-// What both tools do first: read flags, start an engine with one managed buffer, and, as initiator,
-// find the target's.
+// What both tools share: they read flags, start an engine with one managed buffer, and, as
+// initiator, find the target's; and how they tell a throughput.
 //
 // Thread-safety: none; set up and torn down by main(). The engine may then be used from any thread.
 #pragma once
@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <string>
 
 #include "mooncake-common/src/base/result.h"
 #include "mooncake-transfer-engine/include/mooncake/transfer/engine.h"
@@ -30,7 +31,11 @@ struct BenchSession {
 // Serves until SIGINT or SIGTERM; returns the exit code.
 [[nodiscard]] int ServeTarget(const BenchSession& session);
 
-// Parses the command line; exits as the flag library does on errors.
-void ParseBenchFlags(int argc, char** argv, const char* usage);
+// Parses the command line, and sets up the log as flags and environment say; exits as the flag
+// library does on unknown flags. Errors name the flag or variable.
+[[nodiscard]] Result<void> ParseBenchFlags(int argc, char** argv, const char* usage);
+
+// "throughput 1.25 GB/s", in the unit that the flags name.
+[[nodiscard]] std::string ThroughputText(double bytes_per_second);
 
 }  // namespace mooncake::transfer

@@ -5,11 +5,9 @@
 #include <fmt/core.h>
 #include <gflags/gflags.h>
 
-#include <array>
 #include <atomic>
 #include <cstdio>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "mooncake-common/src/base/clock.h"
@@ -18,23 +16,11 @@
 #include "mooncake-transfer-engine/tools/bench_session.h"
 
 DEFINE_string(operation, "read", "read | write");
-DEFINE_string(report_unit, "GB", "GB | GiB | Gb | MB | MiB | Mb | KB | KiB | Kb");
-DEFINE_uint32(report_precision, 2, "digits after the point");
-DEFINE_string(backend, "classic", "classic; the other one's abilities are this engine's own");
-DEFINE_bool(use_vram, true, "buffers in device memory, where there is a device");
+DEFINE_string(backend, "classic", "classic | tent: one engine, which has the abilities of both");
 DEFINE_bool(init_mem, true, "touch the buffer before measuring");
-DEFINE_int32(gpu_id, 0, "device of the buffer, where there is one");
 
 namespace mooncake::transfer {
 namespace {
-
-struct Unit {
-  std::string_view name;
-  double bytes;
-};
-constexpr std::array kUnits = {Unit{"GB", 1e9}, Unit{"GiB", 1073741824.0}, Unit{"Gb", 1e9 / 8},
-                               Unit{"MB", 1e6}, Unit{"MiB", 1048576.0},    Unit{"Mb", 1e6 / 8},
-                               Unit{"KB", 1e3}, Unit{"KiB", 1024.0},       Unit{"Kb", 1e3 / 8}};
 
 struct Run {
   const BenchSession& session;
@@ -89,33 +75,20 @@ Result<int> Measure(BenchSession& session) {
   const std::uint64_t batches = run.batches.load();
   const double bytes =
       static_cast<double>(batches) * FLAGS_batch_size * static_cast<double>(FLAGS_block_size);
-  double unit_bytes = kUnits[0].bytes;
-  for (const Unit& unit : kUnits) {
-    unit_bytes = unit.name == FLAGS_report_unit ? unit.bytes : unit_bytes;
-  }
-  fmt::print(stderr, "Test completed: duration {:.2f}, batch count {}, throughput {:.{}f} {}/s\n",
-             seconds, batches, bytes / seconds / unit_bytes, FLAGS_report_precision,
-             FLAGS_report_unit);
+  fmt::print(stderr, "Test completed: duration {:.2f}, batch count {}, {}\n", seconds, batches,
+             ThroughputText(bytes / seconds));
   return run.failed ? 1 : 0;
 }
 
-Result<int> RunBench() {
-  bool known_unit = false;
-  for (const Unit& unit : kUnits) {
-    known_unit = known_unit || unit.name == FLAGS_report_unit;
-  }
-  if (!known_unit) {
-    return Fail(ErrorCode::kInvalidArgument,
-                fmt::format("--report_unit={}: use GB, GiB, Gb, MB, MiB, Mb, KB, KiB or Kb",
-                            FLAGS_report_unit));
-  }
+Result<int> RunBench(int argc, char** argv) {
+  MC_TRY(ParseBenchFlags(argc, argv, "Measures the transfer engine between two processes"));
   if (FLAGS_operation != "read" && FLAGS_operation != "write") {
     return Fail(ErrorCode::kInvalidArgument,
                 fmt::format("--operation={}: use read or write", FLAGS_operation));
   }
-  if (FLAGS_mode != "initiator" && FLAGS_mode != "target") {
+  if (FLAGS_backend != "classic" && FLAGS_backend != "tent") {
     return Fail(ErrorCode::kInvalidArgument,
-                fmt::format("--mode={}: use initiator or target", FLAGS_mode));
+                fmt::format("--backend={}: use classic or tent", FLAGS_backend));
   }
   MC_TRY_ASSIGN(BenchSession session, StartSession());
   return FLAGS_mode == "target" ? ServeTarget(session) : Measure(session);
@@ -125,9 +98,7 @@ Result<int> RunBench() {
 }  // namespace mooncake::transfer
 
 int main(int argc, char** argv) {
-  mooncake::transfer::ParseBenchFlags(argc, argv,
-                                      "Measures the transfer engine between two processes");
-  const auto code = mooncake::transfer::RunBench();
+  const auto code = mooncake::transfer::RunBench(argc, argv);
   if (!code) {
     fmt::print(stderr, "transfer_engine_bench: {}\n", code.error().ToString());
     return 1;

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from docs.build import read_flags
+from docs.build import PACKAGE, PROGRAMS, read_flags
 from mooncake import engine, mooncake_config
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -22,9 +22,8 @@ def test_the_flag_tables_hold_the_defaults_of_the_master(scripts):
 
 
 @pytest.mark.parametrize("page", ["operations", "store", "engine", "getting_started", "architecture"])
-def test_every_flag_that_a_page_names_exists(scripts, page):
-    programs = ("mooncake_master", "mooncake_client", "transfer_engine_bench")
-    flags = {flag.name for program in programs for flag in read_flags(scripts / program)}
+def test_every_flag_that_a_page_names_exists(page):
+    flags = {flag.name for program in PROGRAMS for flag in read_flags(PACKAGE / program)}
     named = set(re.findall(r"`--(\w+)", (DOCS / f"{page}.md").read_text()))
     assert page != "operations" or len(named) >= 25
     assert named <= flags

@@ -23,7 +23,12 @@ store = MooncakeDistributedStore()
 code = store.setup("127.0.0.1", "P2PHANDSHAKE", 16 << 20, 1 << 20, "tcp", "", "{master}")
 text = store.last_error()[1]
 """
-BENCH = [Path(mooncake.__file__).parent / "transfer_engine_bench", "--mode=target", "--local_server_name=127.0.0.1"]
+BENCH = [
+    Path(mooncake.__file__).parent / "transfer_engine_bench",
+    "--mode=target",
+    "--metadata_server=P2PHANDSHAKE",
+    "--local_server_name=127.0.0.1",
+]
 
 
 @pytest.fixture(params=[ENGINE, STORE], ids=["engine", "store"])
