@@ -189,16 +189,60 @@ def test_headers_are_installed():
     assert "class TransferEngine" in (PACKAGE / "include" / "transfer_engine.h").read_text()
 
 
+def documented(page: str, language: str) -> str:
+    """The program in a page of the documentation."""
+    text = (Path(__file__).resolve().parents[2] / "docs" / page).read_text()
+    return re.search(rf"<!-- example: {language} -->\n```{language}\n(.*?)```", text, re.DOTALL)[1]
+
+
+def build(source: str, compiler: list[str], folder: Path, libraries: list[str | Path]) -> Path:
+    """Compiles and links against nothing but the package."""
+    program = folder / "program"
+    language = "c" if compiler[0] == "gcc" else "c++"
+    command = [*compiler, f"-I{PACKAGE / 'include'}", "-x", language, "-", "-x", "none", *libraries]
+    subprocess.run([*command, f"-Wl,-rpath,{PACKAGE}", "-o", program], input=source, text=True, check=True, cwd=folder)
+    return program
+
+
+def output(program: Path, *arguments: str) -> str:
+    done = subprocess.run([program, *arguments], capture_output=True, text=True, timeout=HANG_LIMIT_S, check=False)
+    return done.stdout or done.stderr
+
+
+CPP20, CPP23 = ["g++", "-std=c++20"], ["g++", "-std=c++23"]
+C99 = ["gcc", "-std=c99", "-pedantic", "-Wall", "-Wextra", "-Werror"]
+
+
+@pytest.mark.parametrize(("language", "compiler"), [("cpp", CPP20), ("c", C99)])
 @pytest.mark.parametrize(
-    ("language", "compiler"),
-    [("cpp", ["g++", "-std=c++20"]), ("c", ["gcc", "-std=c99", "-pedantic", "-Wall", "-Wextra", "-Werror"])],
+    "libraries",
+    [[f"-L{PACKAGE}", "-lmooncake"], [f"-L{PACKAGE}", "-ltransfer_engine"], [PACKAGE / "libtransfer_engine.so"]],
+    ids=["its own name", "the known name", "the known name's path"],
 )
-def test_the_documented_program_runs(language, compiler, tmp_path):
-    page = Path(__file__).resolve().parents[2] / "docs" / "engine.md"
-    example = re.search(rf"<!-- example: {language} -->\n```{language}\n(.*?)```", page.read_text(), re.DOTALL)
-    source, program = tmp_path / f"move.{language}", tmp_path / "move"
-    source.write_text(example[1])
-    link = [f"-L{PACKAGE}", "-lmooncake", f"-Wl,-rpath,{PACKAGE}"]
-    subprocess.run([*compiler, f"-I{PACKAGE / 'include'}", source, *link, "-o", program], check=True)
-    done = subprocess.run([program], capture_output=True, text=True, timeout=HANG_LIMIT_S, check=False)
-    assert done.stdout == "moved\n", done.stderr
+def test_the_documented_program_runs(language, compiler, libraries, tmp_path):
+    program = build(documented("engine.md", language), compiler, tmp_path, libraries)
+    assert output(program) == "moved\n"
+
+
+@pytest.mark.parametrize("name", ["mooncake", "mooncake_store"])
+def test_the_documented_store_client_runs(master, name, tmp_path):
+    program = build(documented("store.md", "cpp"), CPP23, tmp_path, [f"-L{PACKAGE}", f"-l{name}"])
+    assert output(program, master.address) == "value\n"
+
+
+@pytest.mark.parametrize("header", ["mooncake/store/client.h", "mooncake/transfer/engine.h"])
+def test_each_installed_interface_compiles_alone(header, tmp_path):
+    build(f"#include <{header}>\nint main() {{}}\n", [*CPP23, "-Wall", "-Wextra", "-Werror"], tmp_path, [])
+
+
+def test_the_engine_of_the_new_interface_starts(tmp_path):
+    source = """
+        #include <mooncake/transfer/factory.h>
+        #include <cstdio>
+        int main() {
+          auto engine = mooncake::transfer::CreateEngine({.local_name = "127.0.0.1", .metadata = "P2PHANDSHAKE"});
+          std::puts(engine ? (*engine)->name().c_str() : engine.error().message.c_str());
+        }
+    """
+    program = build(source, CPP23, tmp_path, [f"-L{PACKAGE}", "-ltransfer_engine"])
+    assert re.fullmatch(r"127\.0\.0\.1:\d+\n", output(program))
