@@ -46,10 +46,7 @@ class Engine::Impl {
                      [this](const MemoryRegistration& memory) {
                        return Register(std::span(&memory, 1), /*publish=*/true);
                      },
-                 .remove =
-                     [this](void* address) {
-                       return Unregister(std::span(&address, 1), /*publish=*/true);
-                     }}),
+                 .remove = [this](void* address) { return Forget(address); }}),
         checker(segments, [this] { batches.ForEach([](Batch& batch) { batch.OnChecked(); }); }),
         caretaker([this] { return LookAfterAll(); }) {
     context = BatchContext{.segments = &segments,
@@ -94,22 +91,60 @@ class Engine::Impl {
                                .shared = one.shared});
     }
     MC_TRY(local.Register(regions));
-    return publish && running.load() ? local.Publish() : Result<void>();
+    if (!publish || !running.load()) {
+      return {};
+    }
+    Result<void> published = local.Publish();
+    if (published) {
+      return {};
+    }
+    // Some peer may have seen it all the same, and be at work already.
+    std::vector<void*> addresses;
+    addresses.reserve(memory.size());
+    for (const MemoryRegistration& one : memory) {
+      addresses.push_back(one.address);
+    }
+    if (auto undone = TakeOut(addresses); !undone) {
+      return Fail(ErrorCode::kBusy,
+                  fmt::format("{}; {}", published.error().message, undone.error().message));
+    }
+    return published;
   }
 
   Result<void> Unregister(std::span<void* const> addresses, bool publish) {
-    Result<void> outcome = local.Unregister(addresses, options.unregister_patience);
+    Result<void> outcome = TakeOut(addresses);
     if (!publish || !running.load()) {
       return outcome;
     }
-    if (options.revoke_announced) {
+    auto published = local.Publish();
+    return outcome ? published : outcome;
+  }
+
+  // Unregisters what nobody else knows of: where peers look for it is only cleaned up.
+  Result<void> Forget(void* address) {
+    MC_TRY(TakeOut(std::span(&address, 1)));
+    if (!running.load()) {
+      return {};
+    }
+    if (auto published = local.Publish(); !published) {
+      MC_LOG_WARNING(
+          "segment {} is announced with memory that was freed, until it is announced "
+          "again: {}",
+          options.name, published.error().message);
+    }
+    return {};
+  }
+
+  // Out of everybody's reach, whatever peers may still read about it.
+  Result<void> TakeOut(std::span<void* const> addresses) {
+    auto [outcome, announced] = local.Unregister(addresses, options.unregister_patience);
+    if (announced && options.revoke_announced && running.load()) {
       if (auto revoked = options.revoke_announced(); !revoked && outcome) {
         outcome = std::move(revoked);
       }
       local.SetIdentity(Announced());
     }
-    auto published = local.Publish();
-    return outcome ? published : outcome;
+    return std::move(outcome);
   }
 
   // Our identity as the running transports complete it.

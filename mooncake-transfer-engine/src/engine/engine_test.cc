@@ -9,6 +9,7 @@
 #include <fstream>
 #include <string>
 
+#include "mooncake-common/src/base/mapped_memory.h"
 #include "mooncake-common/src/test_support/wait_until.h"
 #include "mooncake-transfer-engine/src/engine/engine_test_rig.h"
 
@@ -200,6 +201,56 @@ TEST(Engine, PublishesWhatIsRegisteredForPeers) {
   EXPECT_EQ(rig.engine->UnregisterMemory(out).error().code, ErrorCode::kAddressNotRegistered);
   EXPECT_FALSE(rig.engine->OverlapsRegistered(rig.local.data(), rig.local.size()));
   EXPECT_TRUE(rig.directory->Fetch("self:1").value()->buffers.empty());
+}
+
+TEST(Engine, WhatCannotBePublishedIsNotRegistered) {
+  EngineRig rig;
+  const std::array memory = {
+      MemoryRegistration{.address = rig.local.data(), .length_bytes = 100},
+      MemoryRegistration{.address = rig.local.data() + 200, .length_bytes = 100}};
+  rig.directory->SetDown(true);
+  EXPECT_EQ(rig.engine->RegisterMemory(memory).error().code, ErrorCode::kUnavailable);
+  EXPECT_EQ(rig.engine->AllocateManaged(100).error().code, ErrorCode::kUnavailable);
+  EXPECT_EQ(rig.engine->AllocateManaged(100, {.dedicated = true}).error().code,
+            ErrorCode::kUnavailable);
+  EXPECT_FALSE(rig.engine->OverlapsRegistered(rig.local.data(), rig.local.size()));
+  EXPECT_TRUE(rig.directory->offered()->buffers.empty());
+  rig.directory->SetDown(false);
+  ASSERT_TRUE(rig.engine->RegisterMemory(memory));
+  EXPECT_EQ(rig.directory->Fetch("self:1").value()->buffers.size(), 2U);
+}
+
+TEST(Engine, FreesManagedMemoryAlthoughNobodyCanBeTold) {
+  EngineRig rig;
+  void* const memory = rig.engine->AllocateManaged(100, {.dedicated = true}).value();
+  rig.directory->SetDown(true);
+  EXPECT_TRUE(rig.engine->FreeManaged(memory));
+  EXPECT_FALSE(CheckMapped(memory, 100, MemoryAccess::kRead));
+  EXPECT_TRUE(rig.directory->offered()->buffers.empty());
+  EXPECT_EQ(rig.engine->FreeManaged(memory).error().code, ErrorCode::kAddressNotRegistered);
+}
+
+TEST(Engine, RevokesWhatPeersKnowOf) {
+  int revoked = 0;
+  EngineRig rig({.revoke = [&revoked]() -> Result<void> {
+    ++revoked;
+    return {};
+  }});
+  const std::array memory = {
+      MemoryRegistration{.address = rig.local.data(), .length_bytes = 100},
+      MemoryRegistration{.address = rig.local.data() + 200, .length_bytes = 100},
+      MemoryRegistration{
+          .address = rig.local.data() + 400, .length_bytes = 100, .remote_accessible = false}};
+  ASSERT_TRUE(rig.engine->RegisterMemory(memory));
+  void* address = memory[0].address;
+  ASSERT_TRUE(rig.engine->UnregisterMemory(std::span(&address, 1)));
+  EXPECT_EQ(revoked, 1);
+  address = memory[1].address;
+  ASSERT_TRUE(rig.engine->UnregisterMemory(std::span(&address, 1), /*publish=*/false));
+  EXPECT_EQ(revoked, 2);
+  address = memory[2].address;
+  ASSERT_TRUE(rig.engine->UnregisterMemory(std::span(&address, 1), /*publish=*/false));
+  EXPECT_EQ(revoked, 2) << "no peer has heard of it";
 }
 
 TEST(Engine, KeepsAnnouncingForLaterWhenAsked) {

@@ -6,6 +6,7 @@
 #include <array>
 #include <chrono>
 #include <cstring>
+#include <functional>
 #include <memory>
 #include <string_view>
 #include <utility>
@@ -24,6 +25,7 @@ struct RigOptions {
   bool manual_clock = false;  // Then there is no caretaker: polls do all the work.
   Duration stall_limit = std::chrono::seconds(30);
   std::uint32_t window_slices = 1024;
+  std::function<Result<void>()> revoke = {};
 };
 
 class EngineRig {
@@ -37,6 +39,7 @@ class EngineRig {
     engine_options.directory = directory;
     engine_options.stall_limit = options.stall_limit;
     engine_options.window_slices = options.window_slices;
+    engine_options.revoke_announced = options.revoke;
     if (options.manual_clock) {
       engine_options.clock = &clock;
       engine_options.caretaker = false;

@@ -53,16 +53,19 @@ Result<void> LocalSegment::Register(std::span<const Region> regions) {
   return {};
 }
 
-Result<void> LocalSegment::Unregister(std::span<void* const> addresses, Duration patience) {
-  Result<void> outcome;
+LocalSegment::Removal LocalSegment::Unregister(std::span<void* const> addresses,
+                                               Duration patience) {
+  Removal removal;
   for (void* const address : addresses) {
-    if (auto removed = regions_.Remove(reinterpret_cast<std::uint64_t>(address), patience);
-        !removed && outcome) {
-      outcome = std::unexpected(std::move(removed).error());
+    auto removed = regions_.Remove(reinterpret_cast<std::uint64_t>(address), patience);
+    removal.announced |= removed ? removed->remote_accessible
+                                 : removed.error().code != ErrorCode::kAddressNotRegistered;
+    if (!removed && removal.outcome) {
+      removal.outcome = std::unexpected(std::move(removed).error());
     }
   }
   Rebuild();
-  return outcome;
+  return removal;
 }
 
 Result<void> LocalSegment::Publish() {

@@ -26,8 +26,12 @@ class LocalSegment {
   void SetIdentity(SegmentDescriptor identity);
 
   [[nodiscard]] Result<void> Register(std::span<const Region> regions);
-  // Takes all out that are there; the first error.
-  [[nodiscard]] Result<void> Unregister(std::span<void* const> addresses, Duration patience);
+  struct Removal {
+    Result<void> outcome;    // The first error.
+    bool announced = false;  // Peers may know of what was taken out.
+  };
+  // Takes all out that are there.
+  [[nodiscard]] Removal Unregister(std::span<void* const> addresses, Duration patience);
 
   // Until peers can see what is registered now. Threads that publish at once share one write.
   [[nodiscard]] Result<void> Publish();

@@ -30,11 +30,18 @@ Result<std::shared_ptr<const SealedMemory>> ManagedMemory::MapFile(std::uint64_t
                             "address space and open files",
                             memory.error().message));
   }
-  MC_TRY(registrar_.add(MemoryRegistration{.address = (*memory)->address(),
-                                           .length_bytes = length_bytes,
-                                           .location = options.location,
-                                           .remote_accessible = options.remote_accessible,
-                                           .shared = SharedMemory{.fd = (*memory)->fd()}}));
+  auto added = registrar_.add(MemoryRegistration{.address = (*memory)->address(),
+                                                 .length_bytes = length_bytes,
+                                                 .location = options.location,
+                                                 .remote_accessible = options.remote_accessible,
+                                                 .shared = SharedMemory{.fd = (*memory)->fd()}});
+  if (!added) {
+    if (added.error().code == ErrorCode::kBusy) {
+      const MutexLock lock(mutex_);
+      arenas_.push_back(*std::move(memory));  // A peer still uses it, and nobody says until when.
+    }
+    return std::unexpected(std::move(added).error());
+  }
   return *std::move(memory);
 }
 

@@ -34,7 +34,9 @@ class ManagedMemory {
 
   // How the mapped files are made known; the engine's registration.
   struct Registrar {
+    // On an error nobody reaches the file, except after kBusy.
     std::function<Result<void>(const MemoryRegistration&)> add;
+    // On an error somebody may still reach it.
     std::function<Result<void>(void*)> remove;
   };
 
@@ -72,6 +74,7 @@ class ManagedMemory {
   PageWarmer warmer_;
   Mutex mutex_;
   std::vector<Pool> pools_ MC_GUARDED_BY(mutex_);
+  // And files that could not be taken back.
   std::vector<std::shared_ptr<const SealedMemory>> arenas_ MC_GUARDED_BY(mutex_);
   std::unordered_map<void*, Block> blocks_ MC_GUARDED_BY(mutex_);  // Given out.
   std::unordered_map<void*, std::shared_ptr<const SealedMemory>> dedicated_

@@ -26,9 +26,12 @@ class ManagedMemoryTest : public testing::Test {
  protected:
   std::map<void*, MemoryRegistration> registered_;
   bool refuse_ = false;
+  ErrorCode refuse_as_ = ErrorCode::kUnavailable;
+  void* refused_ = nullptr;
   ManagedMemory memory_{{.add = [this](const MemoryRegistration& one) -> Result<void> {
                            if (refuse_) {
-                             return Fail(ErrorCode::kUnavailable, "refused on purpose");
+                             refused_ = one.address;
+                             return Fail(refuse_as_, "refused on purpose");
                            }
                            registered_[one.address] = one;
                            return {};
@@ -115,6 +118,13 @@ TEST_F(ManagedMemoryTest, RefusesNothingAndWhatItDidNotGive) {
   EXPECT_EQ(memory_.Free(&stranger).error().code, ErrorCode::kAddressNotRegistered);
   refuse_ = true;
   EXPECT_EQ(memory_.Allocate(10, {}).error().code, ErrorCode::kUnavailable);
+}
+
+TEST_F(ManagedMemoryTest, KeepsWhatAPeerUsesAlreadyAlthoughItWasRefused) {
+  refuse_ = true;
+  refuse_as_ = ErrorCode::kBusy;
+  EXPECT_EQ(memory_.Allocate(5000, {.dedicated = true}).error().code, ErrorCode::kBusy);
+  EXPECT_TRUE(CheckMapped(refused_, 5000, MemoryAccess::kWrite));
 }
 
 TEST_F(ManagedMemoryTest, BlocksNeverOverlapOverRandomAllocations) {

@@ -3,7 +3,9 @@
 // Thread-safety: every method, from any thread at once. Threads that work with batches of their own
 //                share no lock on the data path.
 // Blocking:      OpenSegment, RefreshSegment, SendNotify, ProbePeer and a publishing registration
-//                ask the network; Wait and Transfer wait for bytes; nothing else blocks.
+//                ask the network, and so do submitting calls after CloseSegment or for memory that
+//                the peer had not registered when it was last asked; Wait and Transfer wait for
+//                bytes; nothing else blocks.
 // Ownership:     the caller keeps the memory of a request alive and registered until its task is
 //                terminal. A task is only terminal when no slice of it is in flight any more: its
 //                memory is not touched afterwards, however it ended.
@@ -136,12 +138,17 @@ class Engine {
   // All, or none. `publish` = false leaves announcing to a later call (peers that ask this process
   // directly see it at once).
   //
-  // Errors: kInvalidArgument (length 0), kAddressOverlapped, and those of the directory.
+  // Errors: kInvalidArgument (length 0), kAddressOverlapped, those of the directory, and kBusy when
+  // that failed and a peer uses the memory already: unregister it before it is given back.
   [[nodiscard]] Result<void> RegisterMemory(std::span<const MemoryRegistration> memory,
                                             bool publish = true);
   // `addresses`: where registered ranges begin. Waits for peers that are just being served.
   //
+  // What was announced to peers is revoked in any case; `publish` only tells them of the rest. A
+  // copy that a peer on this host has begun may end a little later.
+  //
   // Errors: kAddressNotRegistered (the others are still taken out), kTimeout (keep that memory).
+  // After those of the directory the memory is out of reach all the same.
   [[nodiscard]] Result<void> UnregisterMemory(std::span<void* const> addresses,
                                               bool publish = true);
   [[nodiscard]] bool OverlapsRegistered(const void* address, std::uint64_t length_bytes) const;
@@ -153,7 +160,8 @@ class Engine {
   // Lengths up to 256 MiB are rounded up to 8 KiB * 2^k and carved from shared arenas.
   [[nodiscard]] Result<void*> AllocateManaged(std::uint64_t length_bytes,
                                               const ManagedOptions& options = {});
-  // Errors: kAddressNotRegistered for what AllocateManaged did not give.
+  // Errors: kAddressNotRegistered for what AllocateManaged did not give; kTimeout when a peer still
+  // uses it: try again.
   [[nodiscard]] Result<void> FreeManaged(void* address);
   // Keeps a dedicated range mapped as long as the result lives, also beyond FreeManaged() and the
   // engine's end; null for any other address.
