@@ -48,6 +48,14 @@ Result<void> Batch::CheckId(BatchId id) const {
   return {};
 }
 
+Result<void> Batch::CheckOpen(BatchId id) const {
+  MC_TRY(CheckId(id));
+  if (cancel_chain_ != 0) {
+    return Fail(ErrorCode::kCancelled, fmt::format("submit to batch {:#x}: it was cancelled", id));
+  }
+  return {};
+}
+
 Batch::Guard::~Guard() {
   std::move_only_function<void()> callback;
   if (batch_.callback_ && batch_.open_tasks_ == 0 && !batch_.tasks_.empty()) [[unlikely]] {
@@ -101,16 +109,16 @@ Result<void> Batch::End(BatchId id) {
   return {};
 }
 
-Result<std::uint16_t> Batch::TargetOf(SegmentId id) {
+Result<std::uint16_t> Batch::TargetOf(BatchId id, SegmentId segment_id) {
   for (std::size_t i = target_count_; i-- > 0;) {
-    if (targets_[i]->segment->id() == id) {
+    if (targets_[i]->segment->id() == segment_id) {
       return static_cast<std::uint16_t>(i);
     }
   }
-  Segment* segment = context_.segments->Find(id);
+  Segment* segment = context_.segments->Find(segment_id);
   if (segment == nullptr) {
     return Fail(ErrorCode::kNotFound,
-                fmt::format("submit to segment {}: no such segment; open it first", id));
+                fmt::format("submit to segment {}: no such segment; open it first", segment_id));
   }
   constexpr std::size_t kMaxTargets = 0xffff;
   if (target_count_ == kMaxTargets) {
@@ -122,6 +130,7 @@ Result<std::uint16_t> Batch::TargetOf(SegmentId id) {
     mutex_.unlock();
     auto made = context_.segments->View(*segment);
     mutex_.lock();
+    MC_TRY(CheckOpen(id));
     MC_TRY_ASSIGN(view, std::move(made));
     for (std::size_t i = 0; i < target_count_; ++i) {
       if (targets_[i]->segment == segment) {
@@ -138,7 +147,7 @@ Result<std::uint16_t> Batch::TargetOf(SegmentId id) {
   return static_cast<std::uint16_t>(target_count_++);
 }
 
-Result<void> Batch::CheckRequest(const TransferRequest& request, std::uint16_t index,
+Result<void> Batch::CheckRequest(BatchId id, const TransferRequest& request, std::uint16_t index,
                                  AddressRange& remote, AddressRange& local) {
   Target& target = *targets_[index];
   const auto checked_here = [this](const PeerView& view) {
@@ -153,8 +162,9 @@ Result<void> Batch::CheckRequest(const TransferRequest& request, std::uint16_t i
       mutex_.unlock();
       const auto refreshed = context_.segments->Refresh(segment);
       mutex_.lock();
-      AdoptView(*targets_[index]);
-      range = targets_[index]->view->FindRange(request.remote_address, request.length_bytes);
+      MC_TRY(CheckOpen(id));
+      AdoptView(target);
+      range = target.view->FindRange(request.remote_address, request.length_bytes);
       if (!range) {
         return Fail(
             ErrorCode::kAddressNotRegistered,
@@ -191,10 +201,7 @@ Result<void> Batch::CheckRequest(const TransferRequest& request, std::uint16_t i
 }
 
 Result<void> Batch::CheckAll(BatchId id, std::span<const TransferRequest> requests) {
-  MC_TRY(CheckId(id));
-  if (cancel_chain_ != 0) {
-    return Fail(ErrorCode::kCancelled, fmt::format("submit to batch {:#x}: it was cancelled", id));
-  }
+  MC_TRY(CheckOpen(id));
   SegmentId segment = 0;
   std::uint16_t target = 0;
   AddressRange remote;
@@ -202,7 +209,7 @@ Result<void> Batch::CheckAll(BatchId id, std::span<const TransferRequest> reques
   bool known = false;
   for (const TransferRequest& request : requests) {
     if (!known || request.segment != segment) {
-      MC_TRY_ASSIGN(target, TargetOf(request.segment));
+      MC_TRY_ASSIGN(target, TargetOf(id, request.segment));
       segment = request.segment;
       known = true;
       remote = AddressRange{};
@@ -210,11 +217,9 @@ Result<void> Batch::CheckAll(BatchId id, std::span<const TransferRequest> reques
     if (request.length_bytes != 0 &&
         (!remote.Contains(request.remote_address, request.length_bytes) ||
          !local.Contains(reinterpret_cast<std::uint64_t>(request.local), request.length_bytes))) {
-      MC_TRY(CheckRequest(request, target, remote, local));
+      MC_TRY(CheckRequest(id, request, target, remote, local));
     }
   }
-  // The network may have been asked meanwhile, without the lock.
-  MC_TRY(CheckId(id));
   if (requests.size() > capacity_ - tasks_.size()) {
     return Fail(ErrorCode::kExhausted,
                 fmt::format("submit {} requests to batch {:#x}: it holds {} of {} tasks; allocate "
@@ -224,7 +229,7 @@ Result<void> Batch::CheckAll(BatchId id, std::span<const TransferRequest> reques
   return {};
 }
 
-void Batch::AppendTasks(std::span<const TransferRequest> requests) {
+void Batch::AppendTasks(BatchId id, std::span<const TransferRequest> requests) {
   if (tasks_.capacity() < tasks_.size() + requests.size()) {
     tasks_.reserve(capacity_);
   }
@@ -240,7 +245,7 @@ void Batch::AppendTasks(std::span<const TransferRequest> requests) {
   }
   for (const TransferRequest& request : requests) {
     if (!known || request.segment != segment) {
-      target = TargetOf(request.segment).value();  // Found: CheckAll made it.
+      target = TargetOf(id, request.segment).value();  // Found: CheckAll made it.
       segment = request.segment;
       known = true;
       local = targets_[target]->view->needs_registration() ? AddressRange{} : kEverything;
@@ -276,7 +281,7 @@ Result<void> Batch::Append(BatchId id, std::span<const TransferRequest> requests
   {
     const Guard guard(*this);
     MC_TRY(CheckAll(id, requests));
-    AppendTasks(requests);
+    AppendTasks(id, requests);
     if (notify != nullptr && !requests.empty()) {
       notifies_.push_back(DueNotify{.segment = requests.front().segment, .notify = *notify});
     }

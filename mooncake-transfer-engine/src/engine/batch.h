@@ -168,13 +168,15 @@ class Batch final : public SliceSink {
   };
 
   [[nodiscard]] Result<void> CheckId(BatchId id) const MC_REQUIRES(mutex_);
+  // Whether tasks may be appended; to be asked again after the lock was given up.
+  [[nodiscard]] Result<void> CheckOpen(BatchId id) const MC_REQUIRES(mutex_);
   [[nodiscard]] Result<void> CheckAll(BatchId id, std::span<const TransferRequest> requests)
       MC_REQUIRES(mutex_);
-  void AppendTasks(std::span<const TransferRequest> requests) MC_REQUIRES(mutex_);
-  [[nodiscard]] Result<std::uint16_t> TargetOf(SegmentId segment) MC_REQUIRES(mutex_);
-  [[nodiscard]] Result<void> CheckRequest(const TransferRequest& request, std::uint16_t target,
-                                          AddressRange& remote, AddressRange& local)
-      MC_REQUIRES(mutex_);
+  void AppendTasks(BatchId id, std::span<const TransferRequest> requests) MC_REQUIRES(mutex_);
+  [[nodiscard]] Result<std::uint16_t> TargetOf(BatchId id, SegmentId segment) MC_REQUIRES(mutex_);
+  [[nodiscard]] Result<void> CheckRequest(BatchId id, const TransferRequest& request,
+                                          std::uint16_t target, AddressRange& remote,
+                                          AddressRange& local) MC_REQUIRES(mutex_);
 
   void Pump() MC_REQUIRES(mutex_);
   void Cut() MC_REQUIRES(mutex_);
@@ -256,7 +258,7 @@ class Batch final : public SliceSink {
   std::uint32_t waiters_ MC_GUARDED_BY(mutex_) = 0;  // Threads that drive: in Wait, or about to be.
   bool release_due_ MC_GUARDED_BY(mutex_) = false;   // Posted where nobody may be driving.
   std::uint32_t sleepers_ MC_GUARDED_BY(mutex_) = 0;
-  std::uint64_t ends_ MC_GUARDED_BY(mutex_) = 0;          // Calls of OnDone, OnFailed, OnChecked.
+  std::uint64_t ends_ MC_GUARDED_BY(mutex_) = 0;  // Calls of OnDone, OnFailed, OnChecked.
   bool aborting_ MC_GUARDED_BY(mutex_) = false;           // Our own stall ends what is posted.
   std::uint32_t cancel_chain_ MC_GUARDED_BY(mutex_) = 0;  // Not 0: everything is being ended.
   int event_fd_ MC_GUARDED_BY(mutex_) = -1;

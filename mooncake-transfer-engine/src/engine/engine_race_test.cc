@@ -1,0 +1,72 @@
+// What threads may expect that use one batch or one segment at the same time.
+#include <gtest/gtest.h>
+
+#include <array>
+#include <thread>
+
+#include "mooncake-common/src/test_support/wait_until.h"
+#include "mooncake-transfer-engine/src/engine/engine_test_rig.h"
+
+namespace mooncake::transfer {
+namespace {
+
+// Memory that the peer has only registered since it was asked: submitting this asks once more.
+TransferRequest ReadOfNewMemory(const EngineRig& rig) {
+  TransferRequest request = rig.Read(0, 100);
+  request.remote_address += rig.remote.size();
+  return request;
+}
+
+TEST(EngineRace, ABatchThatIsFreedWhileASubmitAsksThePeerIsStale) {
+  EngineRig rig;
+  const BatchId batch = rig.engine->AllocateBatch(4).value();
+  rig.directory->SetSilent(EngineRig::kPeer);
+  Result<void> submitted;
+  std::jthread submitter(
+      [&] { submitted = rig.engine->Submit(batch, std::array{ReadOfNewMemory(rig)}); });
+  EXPECT_TRUE(WaitUntil([&] { return rig.directory->waiting() == 1; }));
+  EXPECT_TRUE(rig.engine->FreeBatch(batch));
+  rig.directory->SetSilent("");
+  submitter.join();
+  ASSERT_FALSE(submitted);
+  EXPECT_EQ(submitted.error().code, ErrorCode::kNotFound);
+}
+
+TEST(EngineRace, ABatchThatIsFreedWhileASubmitMakesFirstContactIsStale) {
+  EngineRig rig;
+  ASSERT_TRUE(rig.engine->CloseSegment(rig.segment));
+  const BatchId batch = rig.engine->AllocateBatch(4).value();
+  rig.directory->SetSilent(EngineRig::kPeer);
+  Result<void> submitted;
+  std::jthread submitter(
+      [&] { submitted = rig.engine->Submit(batch, std::array{rig.Read(0, 100)}); });
+  EXPECT_TRUE(WaitUntil([&] { return rig.directory->waiting() == 1; }));
+  EXPECT_TRUE(rig.engine->FreeBatch(batch));
+  rig.directory->SetSilent("");
+  submitter.join();
+  ASSERT_FALSE(submitted);
+  EXPECT_EQ(submitted.error().code, ErrorCode::kNotFound);
+}
+
+TEST(EngineRace, ABatchThatIsCancelledWhileASubmitAsksThePeerTakesNothingMore) {
+  EngineRig rig;
+  rig.switches[0]->stalled = true;
+  const BatchId batch = rig.engine->AllocateBatch(4).value();
+  ASSERT_TRUE(rig.engine->Submit(batch, std::array{rig.Read(0, 100)}));
+  const TransferRequest request = ReadOfNewMemory(rig);
+  rig.directory->SetSilent(EngineRig::kPeer);
+  Result<void> submitted;
+  std::jthread submitter([&] { submitted = rig.engine->Submit(batch, std::array{request}); });
+  EXPECT_TRUE(WaitUntil([&] { return rig.directory->waiting() == 1; }));
+  EXPECT_TRUE(rig.engine->Cancel(batch));
+  SegmentDescriptor peer = *rig.engine->Descriptor(rig.segment).value();
+  peer.buffers[0].length_bytes += 100;
+  EXPECT_TRUE(rig.directory->Publish(peer));
+  rig.directory->SetSilent("");
+  submitter.join();
+  ASSERT_FALSE(submitted);
+  EXPECT_EQ(submitted.error().code, ErrorCode::kCancelled);
+}
+
+}  // namespace
+}  // namespace mooncake::transfer
