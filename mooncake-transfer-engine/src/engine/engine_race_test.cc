@@ -2,7 +2,9 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <atomic>
 #include <thread>
+#include <vector>
 
 #include "mooncake-common/src/test_support/wait_until.h"
 #include "mooncake-transfer-engine/src/engine/engine_test_rig.h"
@@ -66,6 +68,30 @@ TEST(EngineRace, ABatchThatIsCancelledWhileASubmitAsksThePeerTakesNothingMore) {
   submitter.join();
   ASSERT_FALSE(submitted);
   EXPECT_EQ(submitted.error().code, ErrorCode::kCancelled);
+}
+
+// Goal: what a peer offered before a call is seen by it, whatever was asked before. Method: all but
+// the first come while its question is under way, which is only one; then there has to be another.
+TEST(EngineRace, WhoComesWhileAPeerIsAskedGetsALaterAnswer) {
+  EngineRig rig;
+  const int before = rig.directory->fetches();
+  rig.directory->SetSilent(EngineRig::kPeer);
+  std::jthread first([&] { EXPECT_TRUE(rig.engine->RefreshSegment(rig.segment)); });
+  EXPECT_TRUE(WaitUntil([&] { return rig.directory->waiting() == 1; }));
+  std::atomic<int> coming = 0;
+  std::vector<std::jthread> others;
+  others.reserve(4);
+  for (int i = 0; i < 4; ++i) {
+    others.emplace_back([&] {
+      ++coming;
+      EXPECT_TRUE(rig.engine->RefreshSegment(rig.segment));
+    });
+  }
+  EXPECT_TRUE(WaitUntil([&] { return coming == 4; }));
+  rig.directory->SetSilent("");
+  first.join();
+  others.clear();
+  EXPECT_GE(rig.directory->fetches() - before, 2);
 }
 
 }  // namespace

@@ -78,18 +78,18 @@ Result<std::shared_ptr<const SegmentDescriptor>> SegmentTable::Ask(const Segment
 
 Result<void> SegmentTable::Fetch(Segment& segment) {
   {
-    segment.mutex_.lock();
-    if (segment.fetching_) {
-      // Whoever asks now gets what the running question brings: it is as new as a caller can tell.
-      while (segment.fetching_) {
-        segment.fetched_.Wait(segment.mutex_);
+    const MutexLock lock(segment.mutex_);
+    const std::uint64_t next = segment.asked_ + 1;
+    while (segment.fetching_) {
+      segment.fetched_.Wait(segment.mutex_);
+      // What was asked before may miss what the peer has offered since; a peer that does not answer
+      // is not asked once more.
+      if (segment.answered_ >= next || !segment.last_fetch_) {
+        return segment.last_fetch_;
       }
-      Result<void> shared = segment.last_fetch_;
-      segment.mutex_.unlock();
-      return shared;
     }
     segment.fetching_ = true;
-    segment.mutex_.unlock();
+    ++segment.asked_;
   }
   auto descriptor = Ask(segment);
   std::shared_ptr<PeerView> current = Peek(segment);
@@ -111,6 +111,7 @@ Result<void> SegmentTable::Fetch(Segment& segment) {
       old = std::exchange(segment.view_, std::move(fresh));
     }
     segment.fetching_ = false;
+    segment.answered_ = segment.asked_;
     segment.last_fetch_ = outcome;
     segment.fetched_.NotifyAll();
   }

@@ -2,7 +2,8 @@
 //
 // Thread-safety: all methods, from any thread. Find takes no lock.
 // Blocking:      Open, Refresh and Check ask the directory; View does when there is no view yet. No
-//                lock is held meanwhile; callers that want the same answer share one question.
+//                lock is held meanwhile; callers that come while a question is under way share
+//                the next one, or its failure.
 // Ownership:     segments live as long as the table. A view that was replaced lives until nobody
 //                holds it and Purge ran, so that the last holder may be inside one of its calls.
 #pragma once
@@ -44,6 +45,9 @@ class Segment {
   CondVar fetched_;
   std::shared_ptr<PeerView> view_ MC_GUARDED_BY(mutex_);
   bool fetching_ MC_GUARDED_BY(mutex_) = false;
+  // Questions begun, and the number of the last one answered.
+  std::uint64_t asked_ MC_GUARDED_BY(mutex_) = 0;
+  std::uint64_t answered_ MC_GUARDED_BY(mutex_) = 0;
   Result<void> last_fetch_ MC_GUARDED_BY(mutex_);
   Instant last_check_ MC_GUARDED_BY(mutex_){};
 };
