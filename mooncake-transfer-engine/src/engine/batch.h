@@ -259,7 +259,8 @@ class Batch final : public SliceSink {
   bool release_due_ MC_GUARDED_BY(mutex_) = false;   // Posted where nobody may be driving.
   std::uint32_t sleepers_ MC_GUARDED_BY(mutex_) = 0;
   std::uint64_t ends_ MC_GUARDED_BY(mutex_) = 0;  // Calls of OnDone, OnFailed, OnChecked.
-  bool aborting_ MC_GUARDED_BY(mutex_) = false;           // Our own stall ends what is posted.
+  // What our own stall ends at this moment; once for each thread that ends it.
+  std::vector<const Path*> aborting_ MC_GUARDED_BY(mutex_);
   std::uint32_t cancel_chain_ MC_GUARDED_BY(mutex_) = 0;  // Not 0: everything is being ended.
   int event_fd_ MC_GUARDED_BY(mutex_) = -1;
   std::move_only_function<void()> callback_ MC_GUARDED_BY(mutex_);

@@ -228,7 +228,8 @@ void Batch::Delay(EngineSlice& slice, const PeerView& view, const Error& why) {
   const std::uint32_t all = (1U << view.paths().size()) - 1;
   const std::uint32_t usable = slice.registered ? all : all & ~view.registered_only();
   // A peer that stood still for our whole limit gets no second one.
-  const bool stalled = aborting_ && (usable & ~slice.failed_on) == 0;
+  const bool aborted = std::ranges::find(aborting_, uses_[slice.use].path) != aborting_.end();
+  const bool stalled = aborted && (usable & ~slice.failed_on) == 0;
   const bool spent = slice.attempts >= context_.attempt_budget;
   const bool hopeless =
       !WorthRetrying(why.code) || (Refused(why.code) && std::exchange(slice.refused, true));
@@ -378,15 +379,16 @@ void Batch::AbortStalled(Instant now) {
   mutex_.unlock();
   std::erase_if(suspicious, [](const Still& one) { return !one.path->endpoint->CutOff(); });
   mutex_.lock();
-  aborting_ = true;
   const auto abort = [this](const Still& one, std::string_view reason) MC_REQUIRES(mutex_) {
     const Error why{.code = ErrorCode::kTimeout,
                     .message = fmt::format("no byte moved to or from segment {} for {} ms; {}",
                                            one.view->descriptor().name,
                                            one.time / std::chrono::milliseconds(1), reason)};
+    aborting_.push_back(one.path);
     mutex_.unlock();
     one.path->endpoint->Abort(why);
     mutex_.lock();
+    aborting_.erase(std::ranges::find(aborting_, one.path));
   };
   for (const Still& one : stalled) {
     abort(one, "the peer is stopped or unreachable");
@@ -394,7 +396,6 @@ void Batch::AbortStalled(Instant now) {
   for (const Still& one : suspicious) {
     abort(one, "its host does not answer: it is down, or the network between is broken");
   }
-  aborting_ = false;
 }
 
 void Batch::Housekeep(Instant now, bool may_fetch) {

@@ -12,6 +12,8 @@
 namespace mooncake::transfer {
 namespace {
 
+using namespace std::chrono_literals;
+
 // Memory that the peer has only registered since it was asked: submitting this asks once more.
 TransferRequest ReadOfNewMemory(const EngineRig& rig) {
   TransferRequest request = rig.Read(0, 100);
@@ -92,6 +94,25 @@ TEST(EngineRace, WhoComesWhileAPeerIsAskedGetsALaterAnswer) {
   first.join();
   others.clear();
   EXPECT_GE(rig.directory->fetches() - before, 2);
+}
+
+// A stall is counted once, whoever else looks after the batch while it is being ended.
+TEST(EngineRace, AStallThatIsBeingEndedStaysOne) {
+  EngineRig rig({.manual_clock = true, .stall_limit = 10s});
+  rig.switches[0]->stalled = true;
+  rig.switches[0]->hold_aborts = true;
+  const BatchId batch = rig.engine->AllocateBatch(1).value();
+  ASSERT_TRUE(rig.engine->Submit(batch, std::array{rig.Read(0, 100)}));
+  EXPECT_FALSE(IsTerminal(rig.engine->BatchStatus(batch)->state));
+  rig.clock.Advance(10s);
+  std::jthread ending([&] { static_cast<void>(rig.engine->BatchStatus(batch)); });
+  EXPECT_TRUE(WaitUntil([&] { return rig.switches[0]->aborts == 1; }));
+  EXPECT_FALSE(IsTerminal(rig.engine->BatchStatus(batch)->state));
+  rig.switches[0]->hold_aborts = false;
+  rig.switches[0]->hold_aborts.notify_all();
+  ending.join();
+  EXPECT_EQ(rig.engine->TaskStatus(batch, 0)->state, TransferState::kTimeout);
+  EXPECT_EQ(rig.switches[0]->posted, 1U) << "not tried for another limit";
 }
 
 }  // namespace

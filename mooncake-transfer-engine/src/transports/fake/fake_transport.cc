@@ -250,6 +250,7 @@ class FakeTransport::FakeEndpoint final : public Endpoint {
   }
   void Abort(const Error& why) override {
     ++switches_->aborts;
+    switches_->hold_aborts.wait(true);
     lane_->Abort(why);
   }
 

@@ -42,6 +42,7 @@ class FakeTransport final : public Transport {
     std::atomic<std::uint64_t> incarnation = 0;
     std::atomic<std::uint64_t> posted = 0;  // Slices taken so far.
     std::atomic<std::uint64_t> aborts = 0;
+    std::atomic<bool> hold_aborts = false;  // Whoever aborts waits, to be notified of the end.
     // Of slices that have not ended, on any endpoint; a test adds to it.
     std::atomic<std::uint64_t> moved_bytes = 0;
     std::atomic<std::uint64_t> max_inflight = 0;
