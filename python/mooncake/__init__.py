@@ -5,13 +5,19 @@ clients lend. Everything else here is a thin layer over these two.
 """
 
 from importlib import metadata as _metadata
+from pkgutil import extend_path as _extend_path
 
-#: The package with which this one cannot share an environment: both install the folder ``mooncake``.
+__path__ = _extend_path(__path__, __name__)  # Parts that others install beside this one are found, too.
+
+#: Packages with which this one cannot share an environment: all install the folder ``mooncake``.
 _PUBLISHED = (
     "mooncake-transfer-engine-non-cuda",
     "mooncake-transfer-engine-cuda13",
     "mooncake-transfer-engine-npu",
     "mooncake-transfer-engine-efa",
+    "mooncake-transfer-engine-efa-cuda13",
+    "mooncake-transfer-engine-efa-non-cuda",
+    "mooncake-transfer-engine-musa",
     "mooncake-transfer-engine-rocm",
 )
 

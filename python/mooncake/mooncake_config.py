@@ -70,6 +70,9 @@ def parse_size(value: Any, field: str = "segment size") -> int:
     return number
 
 
+_parse_segment_size = parse_size  # The name under which connectors import it.
+
+
 def _parse_bool(value: Any, field: str) -> bool:
     if isinstance(value, bool):
         return value

@@ -2,7 +2,7 @@ import json
 
 import pytest
 
-from mooncake.mooncake_config import MooncakeConfig, parse_size
+from mooncake.mooncake_config import MooncakeConfig, _parse_segment_size, parse_size
 
 REQUIRED = {
     "local_hostname": "localhost",
@@ -61,7 +61,7 @@ def test_a_missing_or_empty_required_field_is_named(tmp_path, field):
     ],
 )
 def test_sizes_are_read_as_people_write_them(text, size):
-    assert parse_size(text) == size
+    assert parse_size(text) == _parse_segment_size(text) == size
 
 
 @pytest.mark.parametrize("text", ["", "  ", "50%", "gb", "1.2.3mb", "infgb", "nan", True])
