@@ -79,7 +79,7 @@ inline constexpr auto kEnvTable = std::to_array<EnvVariable>({
     {.name = "MC_LEGACY_RPC_PORT_BINDING",
      .type = EnvType::kFlag,
      .fallback = "0",
-     .meaning = "listen for handshakes on the host and port of the local server name"},
+     .meaning = "listen for handshakes on the port of the local server name, on all addresses"},
     {.name = "MC_LOG_DIR",
      .type = EnvType::kText,
      .fallback = "",
@@ -124,7 +124,8 @@ inline constexpr auto kEnvTable = std::to_array<EnvVariable>({
     {.name = "MC_SLICE_TIMEOUT",
      .type = EnvType::kTimeout,
      .fallback = "-1",
-     .meaning = "a task that takes longer is reported as timed out; negative: never",
+     .meaning = "a transfer fails after standing still for so long, if that is shorter than "
+                "MC_TRANSFER_TIMEOUT; negative: that one alone holds",
      .unit = "s",
      .max = kEnvMaxSeconds},
     {.name = "MC_STORE_CLIENT_MAX_PORT",
@@ -159,7 +160,9 @@ inline constexpr auto kEnvTable = std::to_array<EnvVariable>({
     {.name = "MC_TCP_BIND_ADDRESS",
      .type = EnvType::kText,
      .fallback = "",
-     .meaning = "address that is bound and told to peers; unset: the one that routes to them"},
+     .meaning =
+         "address that peers are told to dial; unset: the one that routes to them. All addresses "
+         "are listened on"},
     {.name = "MC_TCP_LANES_PER_PEER",
      .type = EnvType::kInteger,
      .fallback = "4",
