@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Runs the README's two commands, unchanged, on a fresh Debian 12 root: proof that nothing installed by hand is needed.
+# Runs the README's two commands and its `pip install .`, unchanged, on a fresh Debian 12 root: proof that nothing installed by hand is needed.
 # By hand, as root, with debootstrap installed; takes up to an hour.
 #
 #   tests/fresh_root.sh [FOLDER]     the root is made in FOLDER (default: a temporary one, removed at the end)
@@ -53,4 +53,7 @@ in_root() { env -i HOME=/root PATH=/usr/sbin:/usr/bin:/sbin:/bin LANG=C.UTF-8 $(
 in_root ./quickstart.sh
 in_root ./test.sh
 in_root ./quickstart.sh  # The second run is quick.
-echo "fresh root: both commands passed"
+# Cold: from the sources alone, as whoever installs into an environment of theirs builds it.
+in_root "rm -rf build .venv && python3 -m venv /root/cold && /root/cold/bin/pip install . &&
+  cd / && /root/cold/bin/python -c 'import mooncake.engine, mooncake.store' && /root/cold/bin/mooncake_master --version"
+echo "fresh root: both commands passed, and pip install . from the sources alone"
