@@ -120,6 +120,29 @@ def test_a_submitted_write_is_polled_until_it_is_done(pair):
     assert remote.bytes[:100] == data
 
 
+def test_a_submitted_write_that_fails_frees_its_id(pair):
+    initiator, _, name, local, remote = pair
+    nowhere = 4096  # The kernel maps nothing there.
+    batch = initiator.transfer_submit_write(name, nowhere, remote.address, 100)
+    assert batch != 0
+    statuses = []
+    wait_until(lambda: statuses.append(initiator.transfer_check_status(batch)) or statuses[-1] != 0, "the write ends")
+    assert statuses[-1] == -1
+    assert initiator.transfer_check_status(batch) == -1
+    assert "batch" in initiator.last_error()[1], "the id is known no more"
+    assert initiator.transfer_sync_write(name, local.address, remote.address, 100) == 0
+
+
+def test_waiting_for_batches_frees_all_when_one_has_failed(pair):
+    initiator, _, name, local, remote = pair
+    good = initiator.transfer_submit_write(name, local.address, remote.address, 100)
+    bad = initiator.transfer_submit_write(name, 4096, remote.address, 100)
+    assert initiator.get_batch_transfer_status([good, bad]) == -1
+    for batch in (good, bad):
+        assert initiator.transfer_check_status(batch) == -1
+        assert initiator.get_batch_transfer_status([batch]) == -1
+
+
 def test_what_cannot_work_is_an_error_and_the_next_call_works(pair):
     initiator, _, name, local, remote = pair
     assert initiator.transfer_sync_write(name, local.address, remote.address + remote.size - 10, 20) == -1
@@ -175,6 +198,21 @@ def test_bytes_of_memory_that_is_not_there_are_an_error(start_engine):
 def test_the_topology_is_json(start_engine):
     engine, _ = start_engine()
     assert isinstance(json.loads(engine.get_local_topology()), dict)
+    assert isinstance(json.loads(engine.get_local_topology("mlx5_0")), dict)
+    assert isinstance(json.loads(TransferEngine().get_local_topology()), dict), "also before it is initialised"
+
+
+def test_the_other_way_to_initialise():
+    engine = TransferEngine()
+    assert engine.initialize_ext("127.0.0.1", "P2PHANDSHAKE", "tcp", "", "") == 0
+    assert engine.send_probe(f"127.0.0.1:{engine.get_rpc_port()}") == 0
+    assert TransferEngine().initialize_ext("127.0.0.1", "nonsense://", "tcp", "", "") == -1
+
+
+def test_an_efa_segment_needs_no_warming(start_engine):
+    engine, _ = start_engine()
+    _, name = start_engine()
+    assert engine.warmup_efa_segment(name) == 0
 
 
 def test_initialising_twice_is_allowed(start_engine):

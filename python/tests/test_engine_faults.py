@@ -212,6 +212,20 @@ def test_a_target_that_stands_still_for_good_fails_the_transfer_in_words(start_e
     write_and_check(initiator, target)
 
 
+def test_a_write_that_timed_out_is_told_apart_and_keeps_its_id(start_engine_process):
+    initiator = start_engine_process(MC_FORCE_TCP="1", MC_TRANSFER_TIMEOUT="5")
+    target = start_engine_process(MC_FORCE_TCP="1")
+    write_and_check(initiator, target)
+    stop(target.process)
+    batch = initiator.submit_write(target.info["name"], target.info["address"], 256 << 20)
+    wait_until(lambda: initiator.status(batch) != 0, "the write times out")
+    assert initiator.status(batch) == -2
+    assert initiator.finish(batch) == -1, "who waits learns it, too, and that frees the id"
+    assert initiator.status(batch) == -1
+    target.process.send_signal(signal.SIGCONT)
+    write_and_check(initiator, target)
+
+
 @pytest.mark.parametrize("forced_tcp", ["0", "1"])
 def test_a_batch_of_any_size_moves_in_bounded_memory(start_engine_process, forced_tcp):
     initiator, target = (start_engine_process(size=64 << 20, MC_FORCE_TCP=forced_tcp) for _ in range(2))
