@@ -1,5 +1,6 @@
 """What the pages say of flags and environment variables is what the programs say of themselves."""
 
+import importlib.util
 import re
 import subprocess
 from pathlib import Path
@@ -7,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from docs.build import PACKAGE, PROGRAMS, read_flags
-from mooncake import engine, mooncake_config
+from mooncake import engine, mooncake_config, store
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"
@@ -57,3 +58,18 @@ def test_every_file_that_a_page_names_exists():
                 lost.append(f"{page}: {name}")
     assert len(pages) > 40
     assert not lost
+
+
+@pytest.mark.parametrize(
+    ("page", "module", "owner", "least"),
+    [("store", store, store.MooncakeDistributedStore, 30), ("engine", engine, engine.TransferEngine, 4)],
+)
+def test_what_is_said_to_be_absent_is(page, module, owner, least):
+    text = (DOCS / f"{page}.md").read_text()
+    absent = text.partition("## Not here yet\n")[2].partition("\n## ")[0].partition("\nOf what is here")[0]
+    named = set(re.findall(r"`(\w{5,})`", absent)) - {"local", "protocol", "AttributeError", "ImportError"}
+    forms = {f"batch_{name}" for name in named} | {f"{name}{end}" for name in named for end in ("_from", "_into")}
+    assert len(named) >= least
+    assert [name for name in named | forms if hasattr(module, name) or hasattr(owner, name)] == []
+    modules = re.findall(r"`(mooncake\.\w+)`", text.partition("that are not here: ")[2].partition("\n\n")[0])
+    assert [name for name in modules if importlib.util.find_spec(name)] == []
