@@ -1,13 +1,16 @@
 """The package as installed: it starts on any machine, whatever accelerator runtime that has, or has broken."""
 
+import os
 import re
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 import mooncake
 from fresh_python import run_python
+from waiting import HANG_LIMIT_S
 
 PACKAGE = Path(mooncake.__file__).parent
 #: Accelerators' runtimes by the names of their libraries: CUDA, ROCm, Ascend, MUSA, MACA, Cambricon.
@@ -60,3 +63,37 @@ assert store.close() == 0
     )
     (log,) = logs.iterdir()
     assert len(re.findall("no accelerator is used", log.read_text())) == 1
+
+
+@pytest.mark.parametrize("variant", ["non-cuda", "cuda13", "npu", "efa", "efa-cuda13", "efa-non-cuda", "musa", "rocm"])
+def test_the_import_beside_a_published_package_is_refused_in_words(variant, tmp_path):
+    name = f"mooncake-transfer-engine-{variant}"
+    info = tmp_path / f"{name.replace('-', '_')}-0.3.13.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 0.3.13\n")
+    ended = subprocess.run(
+        [sys.executable, "-c", "import mooncake"],
+        env=os.environ | {"PYTHONPATH": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        timeout=HANG_LIMIT_S,
+        check=False,
+    )
+    assert ended.returncode != 0
+    assert f"pip uninstall {name} mooncake-transfer-engine" in ended.stderr
+
+
+def test_parts_that_others_install_are_found(tmp_path):
+    part = tmp_path / "mooncake"
+    part.mkdir()
+    (part / "__init__.py").write_text("")
+    (part / "part_of_others.py").write_text("answer = 42")
+    code = f"import sys; sys.path.append({str(tmp_path)!r})\nimport mooncake.part_of_others as part; print(part.answer)"
+    ended = subprocess.run(
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        timeout=HANG_LIMIT_S,
+        check=True,
+    )
+    assert ended.stdout == "42\n"
