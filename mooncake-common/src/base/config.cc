@@ -19,6 +19,7 @@ namespace {
 
 constexpr std::size_t kMaxBytes = kMiB;
 constexpr std::size_t kMaxKeys = 10'000;
+constexpr std::size_t kMaxFlatBytes = 16 * kMiB;
 constexpr std::size_t kMaxLevels = 32;
 
 std::unexpected<Error> Invalid(std::string_view name, std::string_view why) {
@@ -31,6 +32,7 @@ class Flattener {
   explicit Flattener(std::string_view name) : name_(name) {}
 
   Result<void> Walk(const YAML::Node& node, const std::string& key, std::size_t level) {
+    MC_TRY(CountVisit(key));
     if (node.IsSequence()) {
       return IsList(key);
     }
@@ -48,6 +50,7 @@ class Flattener {
   }
 
   Result<void> Walk(const nlohmann::json& node, const std::string& key, std::size_t level) {
+    MC_TRY(CountVisit(key));
     if (node.is_array()) {
       return IsList(key);
     }
@@ -82,15 +85,28 @@ class Flattener {
     return {};
   }
 
+  // Sections count like settings: YAML's anchors make many of few, even of empty ones.
+  Result<void> CountVisit(const std::string& key) {
+    if (++visits_ > kMaxKeys + 1) {  // The top is neither.
+      return Invalid(name_, fmt::format("more than {} settings and sections", kMaxKeys));
+    }
+    return CountBytes(key.size());
+  }
+  Result<void> CountBytes(std::size_t bytes) {
+    flat_bytes_ += bytes;
+    return flat_bytes_ <= kMaxFlatBytes
+               ? Result<void>()
+               : Invalid(name_, fmt::format("its keys and values come to more than {} MiB",
+                                            kMaxFlatBytes / kMiB));
+  }
+
   Result<void> Add(const std::string& key, std::string value) {
     if (key.empty()) {
       // An empty file is an empty configuration; a file with just a word is none.
       return value.empty() ? Result<void>()
                            : Invalid(name_, "expected settings as in key: value at the top");
     }
-    if (values_.size() >= kMaxKeys) {
-      return Invalid(name_, fmt::format("more than {} settings", kMaxKeys));
-    }
+    MC_TRY(CountBytes(value.size()));
     if (!values_.emplace(key, std::move(value)).second) {
       return Invalid(name_, fmt::format("{} is given twice", Quote(key)));
     }
@@ -98,6 +114,8 @@ class Flattener {
   }
 
   std::string_view name_;
+  std::size_t visits_ = 0;
+  std::size_t flat_bytes_ = 0;
   std::map<std::string, std::string, std::less<>> values_;
 };
 

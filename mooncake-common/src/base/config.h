@@ -21,8 +21,8 @@ class Config {
   // An empty configuration.
   Config() = default;
 
-  // The text of a file; `name` stands in messages. At most 1 MiB, 10 000 keys, 32 levels; YAML's
-  // anchors count as often as they are used.
+  // The text of a file; `name` stands in messages. At most 1 MiB, 10 000 keys and maps,
+  // 32 levels, and 16 MiB of flat keys and values; YAML's anchors count as often as they are used.
   //
   // Errors: kInvalidArgument, with line and column if the parser knows them: malformed, a list, a
   // key given twice, too large.

@@ -95,19 +95,38 @@ TEST(Config, SizeDepthAndFanOutAreBounded) {
   }
   EXPECT_FALSE(
       Config::Parse(deep + "1" + std::string(100, '}'), ConfigFormat::kJson, "t").has_value());
-  // Each level repeats the one before ten times: ten million settings out of a few lines.
-  std::string laughs = "a0: &a0 {x: 1}\n";
-  for (int level = 1; level <= 7; ++level) {
-    laughs += "a" + std::to_string(level) + ": &a" + std::to_string(level) + " {";
-    for (int i = 0; i < 10; ++i) {
-      laughs += std::string(i == 0 ? "" : ", ") + "k" + std::to_string(i) + ": *a" +
-                std::to_string(level - 1);
+  // Each level repeats the one before ten times: a hundred thousand settings, or sections without
+  // any, out of a few lines.
+  for (const std::string leaf : {"{x: 1}", "{}"}) {
+    std::string laughs = "a0: &a0 " + leaf + "\n";
+    for (int level = 1; level <= 5; ++level) {
+      laughs += "a" + std::to_string(level) + ": &a" + std::to_string(level) + " {";
+      for (int i = 0; i < 10; ++i) {
+        laughs += std::string(i == 0 ? "" : ", ") + "k" + std::to_string(i) + ": *a" +
+                  std::to_string(level - 1);
+      }
+      laughs += "}\n";
     }
-    laughs += "}\n";
+    const auto parsed = Config::Parse(laughs, ConfigFormat::kYaml, "t.yaml");
+    ASSERT_FALSE(parsed.has_value()) << leaf;
+    EXPECT_THAT(parsed.error().message, HasSubstr("more than 10000"));
   }
-  const auto parsed = Config::Parse(laughs, ConfigFormat::kYaml, "t.yaml");
-  ASSERT_FALSE(parsed.has_value());
-  EXPECT_THAT(parsed.error().message, HasSubstr("more than"));
+}
+
+TEST(Config, ALongValueOrKeyCountsAsOftenAsItIsUsed) {
+  const std::string half_mib(1 << 19, 'v');
+  std::string values = "k: &v " + half_mib + "\n";
+  std::string keys = "{\"" + half_mib + "\": {\"x\": 1";
+  for (int i = 0; i < 40; ++i) {
+    values += "k" + std::to_string(i) + ": *v\n";
+    keys += ", \"x" + std::to_string(i) + "\": 1";
+  }
+  const auto long_values = Config::Parse(values, ConfigFormat::kYaml, "t.yaml");
+  ASSERT_FALSE(long_values.has_value());
+  EXPECT_THAT(long_values.error().message, HasSubstr("more than 16 MiB"));
+  const auto long_keys = Config::Parse(keys + "}}", ConfigFormat::kJson, "t.json");
+  ASSERT_FALSE(long_keys.has_value());
+  EXPECT_THAT(long_keys.error().message, HasSubstr("more than 16 MiB"));
 }
 
 }  // namespace
