@@ -34,6 +34,12 @@ Thread& Thread::operator=(Thread&& other) noexcept {
   return *this;
 }
 
+Result<void> Thread::StartDetached(std::string_view name, std::move_only_function<void()> body) {
+  MC_TRY_ASSIGN(Thread started, Start(name, std::move(body)));
+  started.thread_.detach();
+  return {};
+}
+
 Result<Thread> Thread::Start(std::string_view name, std::move_only_function<void()> body) {
   // A new thread inherits the mask of its maker.
   const sigset_t blocked = SignalsForOthers();

@@ -30,6 +30,13 @@ class Thread {
   [[nodiscard]] static Result<Thread> Start(std::string_view name,
                                             std::move_only_function<void()> body);
 
+  // The same for a body that nobody waits for, because nobody can end what it does. It may run on
+  // while the process ends, so it shares all that it uses.
+  //
+  // Errors: those of Start(); the body has been destroyed by then.
+  [[nodiscard]] static Result<void> StartDetached(std::string_view name,
+                                                  std::move_only_function<void()> body);
+
   // Waits for the end of the body. May be called twice.
   void Join();
 

@@ -5,11 +5,10 @@
 #include <atomic>
 #include <future>
 #include <memory>
-#include <system_error>
-#include <thread>
 #include <utility>
 
 #include "mooncake-common/src/base/text.h"
+#include "mooncake-common/src/concurrency/thread.h"
 
 namespace mooncake {
 namespace {
@@ -30,16 +29,16 @@ void ResolveLater(NameLookup lookup, const std::string& host, std::uint16_t port
   }
   // Shared, because a thread that is not given must leave `done` to us.
   const auto shared_done = std::make_shared<decltype(done)>(std::move(done));
-  try {
-    std::thread([lookup = std::move(lookup), host, port, shared_done] {
-      Result<Addresses> addresses = lookup(host, port);
-      g_lookups.fetch_sub(1);
-      (*shared_done)(std::move(addresses));
-    }).detach();
-  } catch (const std::system_error& error) {
+  auto started =
+      Thread::StartDetached("mc-resolve", [lookup = std::move(lookup), host, port, shared_done] {
+        Result<Addresses> addresses = lookup(host, port);
+        g_lookups.fetch_sub(1);
+        (*shared_done)(std::move(addresses));
+      });
+  if (!started) {
     g_lookups.fetch_sub(1);
-    (*shared_done)(Fail(ErrorCode::kExhausted, fmt::format("resolve host {}: start a thread: {}",
-                                                           Quote(host), error.what())));
+    started.error().message.insert(0, fmt::format("resolve host {}: ", Quote(host)));
+    (*shared_done)(std::unexpected(std::move(started).error()));
   }
 }
 

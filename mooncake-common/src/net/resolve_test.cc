@@ -1,8 +1,10 @@
 #include "mooncake-common/src/net/resolve.h"
 
 #include <gtest/gtest.h>
+#include <pthread.h>
 
 #include <atomic>
+#include <csignal>
 #include <memory>
 #include <string>
 #include <vector>
@@ -49,6 +51,16 @@ TEST(ResolveAll, WaitsForAnAnswerUntilThen) {
   const auto found = ResolveAll("slow", 80, HangDeadline(), names.Lookup());
   ASSERT_TRUE(found) << found.error().ToString();
   EXPECT_EQ(found->front().ToString(), "10.0.0.1:80");
+}
+
+TEST(ResolveLater, LeavesSignalsToTheHostProgram) {
+  const auto inside = std::make_shared<sigset_t>();
+  const NameLookup lookup = [inside](const std::string&, std::uint16_t) -> Result<Addresses> {
+    pthread_sigmask(SIG_SETMASK, nullptr, inside.get());
+    return Of("10.0.0.1");
+  };
+  ASSERT_TRUE(ResolveAll("name", 80, HangDeadline(), lookup));
+  EXPECT_EQ(sigismember(inside.get(), SIGINT), 1);
 }
 
 // Goal: names that no server answers for do not fill the process with threads, and room comes back.
