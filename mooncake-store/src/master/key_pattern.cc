@@ -1,5 +1,11 @@
 #include "mooncake-store/src/master/key_pattern.h"
 
+// Steps that a match may take before it gives up: some milliseconds' worth. Boost's own bound grows
+// with the square of the key's length or the pattern's, up to a second and more for one key, on a
+// thread that serves others. No other source may include Boost.Regex: it is all templates, and one
+// bound would win.
+#define BOOST_REGEX_MAX_STATE_COUNT 200'000
+
 #include <fmt/format.h>
 
 #include <boost/regex.hpp>

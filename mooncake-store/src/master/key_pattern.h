@@ -15,7 +15,9 @@ class KeyPattern {
   // Errors: kInvalidArgument, quoting the pattern, when it does not parse.
   [[nodiscard]] static Result<KeyPattern> Compile(std::string_view pattern);
 
-  // A key on which the pattern takes too long to decide does not match.
+  // A key on which the pattern takes too long to decide, more than 200 000 steps, does not match. A
+  // pattern that goes over the key once takes a few for each of its bytes; only one that tries
+  // again from each of them on may take their square.
   [[nodiscard]] bool Matches(std::string_view key) const;
 
  private:

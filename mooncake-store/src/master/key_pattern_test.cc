@@ -31,5 +31,14 @@ TEST(KeyPattern, SurvivesPatternsThatExplodeAndLongKeys) {
   EXPECT_TRUE(KeyPattern::Compile("(a|aa)*$")->Matches(std::string(16000, 'a')));
 }
 
+// Goal: no key holds the thread up for long. Method: a match at the end of the key, behind steps in
+// the square of its length.
+TEST(KeyPattern, GivesUpOnAKeyThatTakesTooManySteps) {
+  const auto pattern = KeyPattern::Compile("a.*b|c");
+  ASSERT_TRUE(pattern);
+  EXPECT_TRUE(pattern->Matches(std::string(300, 'a') + "c"));
+  EXPECT_FALSE(pattern->Matches(std::string(3000, 'a') + "c"));
+}
+
 }  // namespace
 }  // namespace mooncake::store
