@@ -148,6 +148,7 @@ void ClientChains::OnPut(const ChainEvent& puts, std::span<ChainKey> parents) {
     previous = last_put_;
   }
   Place place;  // Puts come in the order of the lookup.
+  Place next;   // Where they go on.
   for (std::size_t index = 0; index < puts.keys.size(); ++index) {
     const ChainKey key = puts.keys[index];
     parents[index] = previous;
@@ -166,7 +167,10 @@ void ClientChains::OnPut(const ChainEvent& puts, std::span<ChainKey> parents) {
     Chain& chain = *place.chain;
     parents[index] = place.at == 0 ? ChainKey{} : chain.keys[place.at - 1];
     chain.keys[place.at].slot = key.slot;
-    MoveToMissing(chain, ++place.at);
+    next = {.chain = &chain, .at = ++place.at};
+  }
+  if (next.chain != nullptr) {
+    MoveToMissing(*next.chain, next.at);  // Once: all behind it may be present.
   }
   put_chain_ = puts.chain_id;
   last_put_ = previous;
