@@ -57,17 +57,14 @@ void EvictionHub::OnPuts(std::span<const Put> puts, std::span<const Placement> p
   const MutexLock lock(ring_mutex_);
   for (const Put& put : puts) {
     ring_.records.push_back({.hash = put.key.hash,
-                             .until_ns = static_cast<std::int64_t>(put.parent.hash),
+                             .parent_hash = put.parent.hash,
                              .slot = put.key.slot,
                              .parent = put.parent.slot,
                              .count = put.placement_count,
                              .kind = Kind::kPut,
                              .pin = put.pin});
-    for (const Placement& placement :
-         placements.subspan(put.first_placement, put.placement_count)) {
-      ring_.records.push_back(
-          {.parent = placement.segment, .count = placement.units, .kind = Kind::kPlacement});
-    }
+    const auto own = placements.subspan(put.first_placement, put.placement_count);
+    ring_.placements.insert(ring_.placements.end(), own.begin(), own.end());
   }
 }
 
@@ -101,7 +98,7 @@ void EvictionHub::OnGone(std::span<const ChainKey> keys) {
 void EvictionHub::DrainIfGrown() {
   {
     const MutexLock lock(ring_mutex_);
-    if (ring_.records.size() + ring_.keys.size() < kDrainAbove) {
+    if (ring_.size() < kDrainAbove) {
       return;
     }
   }
@@ -134,23 +131,23 @@ void EvictionHub::Drain() {
   }
   std::size_t next_chain = 0;
   std::size_t next_key = 0;
-  for (std::size_t at = 0; at < draining_.records.size();) {
-    const Record& record = draining_.records[at];
+  std::size_t next_placement = 0;
+  for (const Record& record : draining_.records) {
     if (record.kind == Kind::kChain) {
       PlayChain(draining_.chains[next_chain++],
                 std::span(draining_.keys).subspan(next_key, record.count));
       next_key += record.count;
-      ++at;
     } else if (record.kind == Kind::kPut) {
-      at = PlayPut(at);
+      PlayPut(record, std::span(draining_.placements).subspan(next_placement, record.count));
+      next_placement += record.count;
     } else {
       PlayOther(record);
-      ++at;
     }
   }
   draining_.records.clear();
   draining_.chains.clear();
   draining_.keys.clear();
+  draining_.placements.clear();
   if (draining_.records.capacity() + draining_.keys.capacity() > kDrainAbove * 8) {
     draining_ = {};
   }
@@ -174,30 +171,23 @@ void EvictionHub::PlayChain(const ChainHeader& chain, std::span<ChainKey> keys) 
   policy_->OnChain(event);
 }
 
-std::size_t EvictionHub::PlayPut(std::size_t at) {
-  const Record put = draining_.records[at];
-  const std::size_t end = at + 1 + put.count;
+void EvictionHub::PlayPut(const Record& put, std::span<const Placement> placements) {
   if (Ends(put.slot, TagOf(put.hash)) > 0) {
     AddEnds(put.slot, TagOf(put.hash), -1);
-    return end;
+    return;
   }
   if (const SlotState* before = slots_.Find(put.slot); before != nullptr && before->tag != 0) {
     AddEnds(put.slot, before->tag, -1);
     policy_->OnGone(put.slot);
     slots_.Remove(put.slot);
   }
-  placements_.clear();
-  for (++at; at < end; ++at) {
-    placements_.push_back({draining_.records[at].parent, draining_.records[at].count});
-  }
-  const ChainKey parent{static_cast<std::uint64_t>(put.until_ns), put.parent};
+  const ChainKey parent{put.parent_hash, put.parent};
   slots_.Add(put.slot) = {.protected_until_ns = kForever, .tag = TagOf(put.hash)};
   policy_->OnPut({.slot = put.slot,
                   .parent = StateOf(parent) == nullptr ? kNoSlot : put.parent,
                   .hash = put.hash,
                   .pin = put.pin,
-                  .placements = placements_});
-  return end;
+                  .placements = placements});
 }
 
 void EvictionHub::PlayOther(const Record& record) {

@@ -68,13 +68,16 @@ class EvictionHub {
       MC_EXCLUDES(ring_mutex_, policy_mutex_);
 
  private:
-  enum class Kind : std::uint8_t { kChain, kPut, kPlacement, kReady, kPin, kLease, kGone };
+  enum class Kind : std::uint8_t { kChain, kPut, kReady, kPin, kLease, kGone };
   struct Record {
     std::uint64_t hash = 0;
-    std::int64_t until_ns = 0;  // kLease; kPut: the parent's hash.
+    union {
+      std::int64_t until_ns = 0;  // kLease.
+      std::uint64_t parent_hash;  // kPut.
+    };
     Slot slot = kNoSlot;
-    Slot parent = kNoSlot;    // kPut; kPlacement: the segment.
-    std::uint32_t count = 0;  // kChain: keys; kPut: placements that follow; kPlacement: units.
+    Slot parent = kNoSlot;    // kPut.
+    std::uint32_t count = 0;  // kChain: keys; kPut: placements.
     Kind kind = Kind::kChain;
     PinClass pin = PinClass::kNone;
   };
@@ -89,7 +92,12 @@ class EvictionHub {
   struct Ring {
     std::vector<Record> records;
     std::vector<ChainHeader> chains;
-    std::vector<ChainKey> keys;  // Of all chains.
+    std::vector<ChainKey> keys;         // Of all chains.
+    std::vector<Placement> placements;  // Of all puts.
+
+    [[nodiscard]] std::size_t size() const {
+      return records.size() + keys.size() + placements.size();
+    }
   };
   class Guard;
 
@@ -102,8 +110,7 @@ class EvictionHub {
   [[nodiscard]] int Ends(Slot slot, std::uint32_t tag) const MC_REQUIRES(policy_mutex_);
   void Drain() MC_REQUIRES(policy_mutex_) MC_EXCLUDES(ring_mutex_);
   void PlayChain(const ChainHeader& chain, std::span<ChainKey> keys) MC_REQUIRES(policy_mutex_);
-  // Takes one event from records[at] and returns the index behind it.
-  std::size_t PlayPut(std::size_t at) MC_REQUIRES(policy_mutex_);
+  void PlayPut(const Record& put, std::span<const Placement> placements) MC_REQUIRES(policy_mutex_);
   void PlayOther(const Record& record) MC_REQUIRES(policy_mutex_);
 
   Mutex policy_mutex_;
@@ -113,7 +120,6 @@ class EvictionHub {
   // What threads tell of one slot may change places. By slot and tag, see AddEnds; never 0.
   std::unordered_map<std::uint64_t, int> ends_ MC_GUARDED_BY(policy_mutex_);
   Ring draining_ MC_GUARDED_BY(policy_mutex_);
-  std::vector<Placement> placements_ MC_GUARDED_BY(policy_mutex_);  // Scratch.
 
   Mutex ring_mutex_;
   Ring ring_ MC_GUARDED_BY(ring_mutex_);
