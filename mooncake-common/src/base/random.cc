@@ -4,23 +4,14 @@
 
 #include <bit>
 
+#include "mooncake-common/src/base/mix.h"
 #include "mooncake-common/src/base/result.h"
 
 namespace mooncake {
-namespace {
-
-std::uint64_t SplitMix64(std::uint64_t& state) {
-  std::uint64_t z = (state += 0x9e3779b97f4a7c15U);
-  z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9U;
-  z = (z ^ (z >> 27)) * 0x94d049bb133111ebU;
-  return z ^ (z >> 31);
-}
-
-}  // namespace
 
 Rng::Rng(std::uint64_t seed) : state_{} {
   for (std::uint64_t& word : state_) {
-    word = SplitMix64(seed);
+    word = Mix64(seed += kMixStep);
   }
 }
 

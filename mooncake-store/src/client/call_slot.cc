@@ -2,18 +2,13 @@
 
 #include <algorithm>
 
+#include "mooncake-common/src/base/mix.h"
+
 namespace mooncake::store {
 namespace {
 
 constexpr Duration kFirstBackoff = std::chrono::milliseconds(5);
 constexpr Duration kLongestBackoff = std::chrono::milliseconds(500);
-
-// SplitMix64's finisher: a few bits that differ from call to call and from try to try.
-std::uint64_t Mix(std::uint64_t x) {
-  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9U;
-  x = (x ^ (x >> 27)) * 0x94d049bb133111ebU;
-  return x ^ (x >> 31);
-}
 
 }  // namespace
 
@@ -43,7 +38,7 @@ bool CallSlot::Failed(const Error& why, Instant now) {
   const Duration backoff =
       std::min(kLongestBackoff, kFirstBackoff * (1 << std::min(failures_ - 1, 10U)));
   const auto spread = static_cast<std::uint64_t>(backoff.count());
-  send_at_ = now + backoff / 2 + Duration(Mix(seed_ + failures_) % spread);
+  send_at_ = now + backoff / 2 + Duration(Mix64(seed_ + failures_) % spread);
   state_ = State::kToSend;
   return true;
 }

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <set>
 
+#include "mooncake-common/src/base/mix.h"
+
 namespace mooncake::store {
 
 namespace {
@@ -72,11 +74,8 @@ class Placing {
   [[nodiscard]] bool Done() const { return have_ >= request_.replicas; }
 
   std::uint64_t Random() {
-    random_ += 0x9e3779b97f4a7c15U;  // SplitMix64 over the request's number.
-    std::uint64_t mixed = random_ ^ request_.random;
-    mixed = (mixed ^ (mixed >> 30U)) * 0xbf58476d1ce4e5b9U;
-    mixed = (mixed ^ (mixed >> 27U)) * 0x94d049bb133111ebU;
-    return mixed ^ (mixed >> 31U);
+    random_ += kMixStep;
+    return Mix64(random_ ^ request_.random);
   }
 
   void Add(const Segment& segment, SpaceRange range) {

@@ -4,6 +4,7 @@
 #include <limits>
 #include <ranges>
 
+#include "mooncake-common/src/base/mix.h"
 #include "mooncake-common/src/base/result.h"
 
 namespace mooncake::store {
@@ -14,12 +15,7 @@ constexpr std::uint32_t kBlockUnits = 1;
 constexpr std::uint64_t kBlockBytes = 64;
 
 // Block numbers of a trace are small; keys' hashes are not.
-std::uint64_t HashBlock(std::uint64_t block) {
-  std::uint64_t z = block + 0x9e3779b97f4a7c15;
-  z = (z ^ (z >> 30U)) * 0xbf58476d1ce4e5b9;
-  z = (z ^ (z >> 27U)) * 0x94d049bb133111eb;
-  return z ^ (z >> 31U);
-}
+std::uint64_t HashBlock(std::uint64_t block) { return Mix64(block + kMixStep); }
 
 }  // namespace
 
