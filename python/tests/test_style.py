@@ -19,7 +19,6 @@ MAY_USE = {
 #: Files that may do what others may not, each with its reason.
 THREADS = {
     "mooncake-common/src/concurrency/",  # Thread: the only place that creates threads.
-    "mooncake-common/src/net/resolve.cc",  # A lookup cannot be cancelled: its thread stays behind.
 }
 CLOCKS = {"mooncake-common/src/base/clock.cc", "mooncake-common/src/base/wall_clock.cc"}
 
