@@ -4,6 +4,7 @@
 
 #include <cstring>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 #include "mooncake-common/src/base/random.h"
@@ -237,6 +238,24 @@ TEST(Codec, WhatContradictsItselfIsMalformed) {
   reply.table.replicas[0].extent_count = 0;
   EXPECT_FALSE(receiver.Decode(codec.Encode(reply), got_reply).has_value());
   EXPECT_FALSE(receiver.Decode({}, got_reply).has_value());
+}
+
+// Added to a clock's value they must stay within it.
+TEST(Codec, ATimeOfCenturiesIsMalformed) {
+  Codec codec;
+  Codec receiver;
+  for (const std::uint64_t span_ms : {kMaxSpanMs, kMaxSpanMs + 1, UINT64_MAX}) {
+    const auto taken = [&](const auto& message) {
+      std::remove_cvref_t<decltype(message)> got;
+      return receiver.Decode(codec.Encode(message), got).has_value();
+    };
+    const bool fits = span_ms == kMaxSpanMs;
+    EXPECT_EQ(taken(PingReply{.client_ttl_ms = span_ms}), fits);
+    EXPECT_EQ(taken(BatchExistReply{.lease_ttl_ms = span_ms}), fits);
+    EXPECT_EQ(taken(BatchGetReplicasReply{.lease_ttl_ms = span_ms}), fits);
+    EXPECT_EQ(taken(GetReplicasByRegexReply{.lease_ttl_ms = span_ms}), fits);
+    EXPECT_EQ(taken(BatchPutStartReply{.full = {.retry_after_ms = span_ms}}), fits);
+  }
 }
 
 // Goal: whatever is flipped or cut, decoding ends in a value or in kMalformed, and reads nothing

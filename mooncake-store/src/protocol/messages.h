@@ -6,7 +6,8 @@
 // Ownership:     keys and other string_views of a request point into memory of its sender (or the
 //                received frame) and must outlive it; replies own all they hold. Clear() keeps
 //                capacity, so that a struct reused from call to call stops allocating.
-// Bounds:        kMaxKeysPerBatch keys, kMaxKeyBytes a key; more is an error of the whole message.
+// Bounds:        kMaxKeysPerBatch keys, kMaxKeyBytes a key, kMaxSpanMs a reply's span of time; more
+//                is an error of the whole message.
 // Order:         per-key vectors have one entry for each key, in the order of the keys.
 // Source:        docs/formats/store_rpc.md.
 #pragma once
@@ -27,6 +28,9 @@ inline constexpr std::size_t kMaxKeysPerBatch = 16384;  // A client cuts larger 
 inline constexpr std::size_t kMaxKeyBytes = 16384;
 inline constexpr std::uint64_t kMinSegmentBytes = 4096;
 inline constexpr std::uint64_t kMaxGraceMs = 365ULL * 24 * 3600 * 1000;
+// Of every span of time in a reply, and of an operator's: 100 years, so that a clock's value and
+// two of them fit into 64 bits of nanoseconds.
+inline constexpr std::uint64_t kMaxSpanMs = 3'155'760'000'000;
 
 // Numbers of the RPC frames. Only ever added to.
 enum class Method : std::uint16_t {

@@ -20,6 +20,10 @@ Result<void> CheckChain(const ChainPosition& chain, std::size_t keys) {
   return {};
 }
 
+Result<void> CheckSpan(std::uint64_t span_ms) {
+  return span_ms <= kMaxSpanMs ? Result<void>{} : Malformed("a time longer than any may be");
+}
+
 // True if [first, first + count) lies within `size` entries.
 bool Within(std::uint64_t first, std::uint64_t count, std::uint64_t size) {
   return first <= size && count <= size - first;
@@ -74,7 +78,12 @@ Result<void> Validate(const BatchPutEndRequest& request) {
                                                        : Malformed("not one ending a key");
 }
 
+Result<void> Validate(const PingReply& reply) { return CheckSpan(reply.client_ttl_ms); }
+
+Result<void> Validate(const BatchExistReply& reply) { return CheckSpan(reply.lease_ttl_ms); }
+
 Result<void> Validate(const BatchGetReplicasReply& reply) {
+  MC_TRY(CheckSpan(reply.lease_ttl_ms));
   return CheckReplicas(reply.table, reply.objects);
 }
 
@@ -82,10 +91,12 @@ Result<void> Validate(const GetReplicasByRegexReply& reply) {
   if (reply.keys.size() != reply.objects.size()) {
     return Malformed("not one object a key");
   }
+  MC_TRY(CheckSpan(reply.lease_ttl_ms));
   return CheckReplicas(reply.table, reply.objects);
 }
 
 Result<void> Validate(const BatchPutStartReply& reply) {
+  MC_TRY(CheckSpan(reply.full.retry_after_ms));
   return CheckReplicas(reply.table, reply.results);
 }
 

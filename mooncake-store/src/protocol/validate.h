@@ -16,6 +16,8 @@ namespace mooncake::store {
 [[nodiscard]] Result<void> Validate(const BatchGetReplicasRequest& request);
 [[nodiscard]] Result<void> Validate(const BatchPutStartRequest& request);
 [[nodiscard]] Result<void> Validate(const BatchPutEndRequest& request);
+[[nodiscard]] Result<void> Validate(const PingReply& reply);
+[[nodiscard]] Result<void> Validate(const BatchExistReply& reply);
 [[nodiscard]] Result<void> Validate(const BatchGetReplicasReply& reply);
 [[nodiscard]] Result<void> Validate(const GetReplicasByRegexReply& reply);
 [[nodiscard]] Result<void> Validate(const BatchPutStartReply& reply);

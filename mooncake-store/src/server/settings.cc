@@ -9,6 +9,7 @@
 #include "mooncake-common/src/base/byte_size.h"
 #include "mooncake-common/src/base/duration.h"
 #include "mooncake-common/src/base/text.h"
+#include "mooncake-store/src/protocol/messages.h"
 
 namespace mooncake::store {
 
@@ -79,9 +80,10 @@ Result<Settings::Value> Settings::Parse(const Setting& setting, std::string_view
     }
     case SettingKind::kDuration: {
       const auto time = ParseDuration(text);
-      if (!time) {
-        return Unfit(setting, text, value.origin,
-                     "a duration: milliseconds, or a number with ms, s, m or h");
+      if (!time || *time > std::chrono::milliseconds(kMaxSpanMs)) {
+        return Unfit(
+            setting, text, value.origin,
+            "a duration of at most 100 years: milliseconds, or a number with ms, s, m or h");
       }
       value.time = *time;
       break;

@@ -98,6 +98,7 @@ TEST(Settings, RefuseWhatIsNotAllowedInWords) {
       {"eviction_ratio", "nan", "a number from 0 to 1"},
       {"default_kv_lease_ttl", "10 parsecs", "a duration"},
       {"default_kv_lease_ttl", "-5", "a duration"},
+      {"default_kv_lease_ttl", "876601h", "a duration of at most 100 years"},
       {"metadata_memory_limit", "64 parsecs", "a size"},
       {"memory_allocator", "malloc", "one of offset|cachelib"},
       {"allocation_strategy", "Random", "one of random|"},
