@@ -4,12 +4,16 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <memory>
 #include <span>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "mooncake-common/src/net/acceptor.h"
+#include "mooncake-common/src/net/reactor.h"
+#include "mooncake-common/src/net/socket.h"
 #include "mooncake-store/src/server/server_test_util.h"
 #include "mooncake-transfer-engine/include/mooncake/transfer/factory.h"
 
@@ -98,6 +102,61 @@ TEST_F(ClientTest, KnowsWhereTheSegmentsOfClientsAreReached) {
   ASSERT_TRUE(hosts) << hosts.error().text;
   EXPECT_THAT(*hosts, testing::ElementsAre(testing::IsEmpty(), testing::ElementsAre("127.0.0.1"),
                                            testing::IsEmpty()));
+}
+
+// Answers nothing: it closes each connection that it takes.
+class SilentPeer {
+ public:
+  SilentPeer() : acceptor_(reactor_, "silent peer") {
+    auto listener = SocketListen("127.0.0.1", 0);
+    endpoint_ = fmt::format("127.0.0.1:{}", LocalPort(listener->get()).value());
+    EXPECT_TRUE(reactor_.Start());
+    EXPECT_TRUE(acceptor_.Start(*std::move(listener),
+                                [this](UniqueFd, const SocketAddress&) { ++connections_; }));
+  }
+  ~SilentPeer() {
+    acceptor_.Stop();
+    reactor_.Stop();
+  }
+  const std::string& endpoint() const { return endpoint_; }
+  int connections() const { return connections_; }
+
+ private:
+  std::atomic<int> connections_{0};
+  std::string endpoint_;
+  Reactor reactor_;
+  Acceptor acceptor_;
+};
+
+// Each question to a peer that stands still takes seconds.
+TEST_F(ClientTest, AsksAPeerThatCannotBeReachedOnceForAllThatLiesOnIt) {
+  const std::string value = "value";
+  const auto connections = [&](std::size_t count) {
+    const SilentPeer peer;
+    TestCaller owner(server_->rpc_port(), {count, 1});
+    EXPECT_EQ(owner.Mount(1 << 20, "segment", peer.endpoint()), StoreCode::kOk);
+    Client& client = *Join(0);
+    const SourcePiece piece{.memory = reinterpret_cast<const std::byte*>(value.data()),
+                            .length_bytes = value.size()};
+    std::vector<std::string> keys(count);
+    std::vector<PutItem> items(count);
+    for (std::size_t i = 0; i < count; ++i) {
+      keys[i] = fmt::format("{}/{}", count, i);
+      items[i] = {.key = keys[i], .pieces = std::span(&piece, 1)};
+    }
+    for (const StoreCode code : client.Put(items, {}, /*upsert=*/false)) {
+      EXPECT_NE(code, StoreCode::kOk);
+    }
+    EXPECT_EQ(owner
+                  .Call<UnmountSegmentReply>(Method::kUnmountSegment,
+                                             UnmountSegmentRequest{.segment = {count, 7}})
+                  .code,
+              StoreCode::kOk);
+    return peer.connections();
+  };
+  const int for_one = connections(1);
+  EXPECT_GT(for_one, 0);
+  EXPECT_EQ(connections(16), for_one);
 }
 
 TEST_F(ClientTest, StandsOnAnEngineThatIsThereAlready) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <optional>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -28,11 +29,18 @@ constexpr Duration kAnswerPause = std::chrono::milliseconds(5);
 
 Instant Now() { return SteadyClock::Get().Now(); }
 
+// An owner of segments that could not be opened.
+struct Unopened {
+  std::string_view endpoint;
+  Error why;
+};
+
 // What threads reuse from operation to operation.
 struct Workspace {
   CallContext context;
   std::vector<TransferRequest> requests;
   std::vector<std::uint32_t> piece_of;  // The piece of each request.
+  std::vector<Unopened> unopened;       // Of the transfer that is being prepared.
   std::vector<PieceFailure> failures;
 };
 
@@ -155,6 +163,7 @@ class Driver::Turn {
   bool Prepare(const TransferBatch& batch, Instant until) {
     work_.requests.clear();
     work_.piece_of.clear();
+    work_.unopened.clear();
     work_.failures.clear();
     std::uint64_t bytes = 0;
     const auto opcode =
@@ -241,8 +250,18 @@ class Driver::Turn {
     if (const std::uint64_t handle = segment.driver_handle.load(std::memory_order_acquire)) {
       return handle - 1;
     }
-    MC_TRY_ASSIGN(const SegmentId id, driver_.engine_.OpenSegment(segment.info.te_endpoint));
-    segment.driver_handle.store(id + 1, std::memory_order_release);
+    // Each question to one that does not answer takes seconds: asked once, not for each piece.
+    const std::string_view endpoint = segment.info.te_endpoint;
+    const auto known = std::ranges::find(work_.unopened, endpoint, &Unopened::endpoint);
+    if (known != work_.unopened.end()) {
+      return std::unexpected(known->why);
+    }
+    const auto id = driver_.engine_.OpenSegment(segment.info.te_endpoint);
+    if (!id) {
+      work_.unopened.push_back({.endpoint = endpoint, .why = id.error()});
+      return id;
+    }
+    segment.driver_handle.store(*id + 1, std::memory_order_release);
     return id;
   }
 

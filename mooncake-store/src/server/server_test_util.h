@@ -50,14 +50,16 @@ class TestCaller {
     return reply;
   }
 
-  StoreCode Mount(std::uint64_t bytes, std::string name = "host1:12345") {
-    return Call<MountSegmentReply>(Method::kMountSegment,
-                                   MountSegmentRequest{.segment = {.id = {client_.first, 7},
-                                                                   .name = std::move(name),
-                                                                   .base_address = 0x7f0000000000,
-                                                                   .size_bytes = bytes,
-                                                                   .te_endpoint = "host1:23456",
-                                                                   .protocol = "tcp"}})
+  StoreCode Mount(std::uint64_t bytes, std::string name = "host1:12345",
+                  std::string te_endpoint = "host1:23456") {
+    return Call<MountSegmentReply>(
+               Method::kMountSegment,
+               MountSegmentRequest{.segment = {.id = {client_.first, 7},
+                                               .name = std::move(name),
+                                               .base_address = 0x7f0000000000,
+                                               .size_bytes = bytes,
+                                               .te_endpoint = std::move(te_endpoint),
+                                               .protocol = "tcp"}})
         .code;
   }
   BatchPutStartReply Start(const std::vector<std::string_view>& keys, std::uint64_t bytes) {
