@@ -350,6 +350,11 @@ void PutOperation::TakeStart(Window& window, Instant now) {
     }
     return;
   }
+  // Asked once a reply: it looks at every item, and a full store refuses many.
+  const bool any_refused = std::ranges::any_of(reply.results, [](const PutStartResult& result) {
+    return result.code == StoreCode::kNoAvailableHandle;
+  });
+  const bool holds_space = any_refused && HoldsSpace();
   for (std::size_t i = 0; i < window.starting.size(); ++i) {
     const std::uint32_t item = window.starting[i];
     const PutStartResult& result = reply.results[i];
@@ -361,7 +366,7 @@ void PutOperation::TakeStart(Window& window, Instant now) {
         state.phase = Phase::kResolving;
         break;
       case StoreCode::kNoAvailableHandle:
-        Refused(window, item, now);
+        Refused(window, item, holds_space, now);
         break;
       default:
         Settle(window, item, result.code, "");
@@ -396,11 +401,11 @@ void PutOperation::ResolvePlaces(Window& window, bool last_try, Instant now) {
   }
 }
 
-void PutOperation::Refused(Window& window, std::uint32_t item, Instant now) {
+void PutOperation::Refused(Window& window, std::uint32_t item, bool holds_space, Instant now) {
   ItemState& state = states_[item];
   const FullHint& full = window.start_reply.full;
   // Space that this very call holds comes back by itself: the wait begins after that.
-  if (state.full_until == Instant{} || HoldsSpace()) {
+  if (state.full_until == Instant{} || holds_space) {
     state.full_until = now + core_.options().put_wait;
   }
   if (now >= state.full_until) {

@@ -134,7 +134,7 @@ class PutOperation final : public Operation {
 
   void TakeStart(Window& window, Instant now);
   void ResolvePlaces(Window& window, bool last_try, Instant now);
-  void Refused(Window& window, std::uint32_t item, Instant now);
+  void Refused(Window& window, std::uint32_t item, bool holds_space, Instant now);
   void TakeEnd(Window& window, Instant now);
   void Ended(Window& window, std::uint32_t item, StoreCode code, Instant now);
   void Revoke(std::uint32_t item, StoreCode code, bool restart, std::string_view cause);
