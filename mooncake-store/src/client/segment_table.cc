@@ -2,16 +2,6 @@
 
 namespace mooncake::store {
 
-std::string_view HostOfEndpoint(std::string_view endpoint) {
-  if (endpoint.starts_with('[')) {
-    const std::size_t end = endpoint.find(']');
-    return end == std::string_view::npos ? endpoint : endpoint.substr(1, end - 1);
-  }
-  const std::size_t colon = endpoint.rfind(':');
-  const bool one_colon = colon != std::string_view::npos && endpoint.find(':') == colon;
-  return one_colon ? endpoint.substr(0, colon) : endpoint;
-}
-
 std::shared_ptr<const PeerSegment> PeerSegmentTable::Find(SegmentNumber number,
                                                           std::uint64_t incarnation) const {
   const MutexLock lock(mutex_);
@@ -38,11 +28,6 @@ void PeerSegmentTable::Learn(const QueriedSegment& queried) {
     return;
   }
   known = std::move(segment);
-}
-
-void PeerSegmentTable::Forget(SegmentNumber number) {
-  const MutexLock lock(mutex_);
-  segments_.erase(number);
 }
 
 void PeerSegmentTable::Clear() {

@@ -39,9 +39,6 @@ struct PeerSegment {
   }
 };
 
-// "10.0.0.1" of "10.0.0.1:12345", "fd00::1" of "[fd00::1]:80"; the whole text without a port.
-[[nodiscard]] std::string_view HostOfEndpoint(std::string_view endpoint);
-
 class PeerSegmentTable {
  public:
   // `client` and `host_id` tell how near a segment is.
@@ -56,7 +53,6 @@ class PeerSegmentTable {
   // its handle) when nothing changed.
   void Learn(const QueriedSegment& queried);
 
-  void Forget(SegmentNumber number);
   void Clear();
 
  private:

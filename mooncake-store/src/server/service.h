@@ -6,9 +6,8 @@
 // Ownership:     borrows all three, which must outlive the RPC server's threads.
 // Untrusted:     bodies come from anybody who reaches the port. What does not decode is answered in
 //                words and counted.
-// Blocking:      nothing for long. Sweeps over all objects (by pattern, remove all) go in steps
-// that
-//                hold a shard for some tens of microseconds; all others are served between them.
+// Blocking:      nothing for long. Sweeps over all objects (by pattern, remove all) go in steps;
+//                all others are served between them.
 #pragma once
 
 #include <span>

@@ -321,7 +321,7 @@ std::string ChainForest::CheckInvariants() {
   std::unordered_map<Slot, std::uint32_t> children;
   std::size_t nodes = 0;
   std::size_t resting = 0;
-  nodes_.ForEach([&](Slot slot, Node& node) {
+  nodes_.ForEach([&](Slot /*slot*/, Node& node) {
     if (node.segment == kUnusedSegment) {
       return;
     }
@@ -330,7 +330,6 @@ std::string ChainForest::CheckInvariants() {
     if (HasParent(node)) {
       ++children[node.parent];
     }
-    (void)slot;
   });
   std::string wrong;
   if (nodes != size_ || resting != resting_count_) {

@@ -7,10 +7,10 @@
 // choice of victims, the lowest of a few ends drawn at random and some kept from last time.
 //
 // Thread-safety: none (see policy.h).
-// Determinism:   equal events and equal leases give equal picks. Time is counted in blocks asked
-// for. Memory:        24 bytes an object; about 34 a ghost, of which there are 16 384 and one an
-// object at
-//                most; 0.6 MB besides.
+// Determinism:   equal events and equal leases give equal picks. Time is counted in blocks
+//                asked for.
+// Memory:        24 bytes an object; about 34 a ghost, of which there are 16 384 and one an object
+//                at most; 0.6 MB besides.
 #pragma once
 
 #include <array>

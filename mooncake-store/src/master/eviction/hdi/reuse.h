@@ -16,13 +16,13 @@ inline constexpr std::uint32_t kBlocksPerTick = 64;
 
 struct Reuse {
   std::uint8_t count = 1;  // Times asked for, at most 255.
-  std::uint8_t cls = 0;    // ClassOf().
+  std::uint8_t cls = 0;    // FirstUseClass() or ReuseClass().
   std::int8_t gap = 0;     // Smoothed time between uses: 4 * log2 of ticks.
 };
 
-// ---- Ages: bucket 0 is below one tick, bucket k from 2^(k-1) to below 2^k, the last one open.
-// ----
+// ---- Ages ----
 
+// Bucket 0 is below one tick, bucket k from 2^(k-1) to below 2^k, the last one open.
 inline constexpr std::size_t kAgeBuckets = 21;
 
 [[nodiscard]] constexpr std::size_t BucketOf(std::uint32_t ticks) {
