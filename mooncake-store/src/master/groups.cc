@@ -11,7 +11,11 @@ GroupNumber GroupTable::Join(std::uint32_t tenant, std::string_view name, Slot m
   const MutexLock lock(mutex_);
   GroupNumber& number = by_name_[scoped];
   if (number == kNoGroup) {
-    number = ++last_;
+    // Numbers come again after 2^32 groups; the living keep theirs.
+    do {
+      ++last_;
+    } while (last_ == kNoGroup || groups_.contains(last_));
+    number = last_;
     groups_[number].scoped_name = std::move(scoped);
   }
   Group& group = groups_[number];

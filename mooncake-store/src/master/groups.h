@@ -21,6 +21,9 @@ inline constexpr GroupNumber kNoGroup = 0;
 
 class GroupTable {
  public:
+  // Numbers groups from the one after `last` on.
+  explicit GroupTable(GroupNumber last = kNoGroup) : last_(last) {}
+
   // Adds a member; the group is made when it is the first. Never kNoGroup.
   GroupNumber Join(std::uint32_t tenant, std::string_view name, Slot member) MC_EXCLUDES(mutex_);
   // The group goes with its last member.
@@ -42,7 +45,7 @@ class GroupTable {
   static std::string ScopedName(std::uint32_t tenant, std::string_view name);
 
   mutable Mutex mutex_;
-  GroupNumber last_ MC_GUARDED_BY(mutex_) = kNoGroup;
+  GroupNumber last_ MC_GUARDED_BY(mutex_);
   std::unordered_map<GroupNumber, Group> groups_ MC_GUARDED_BY(mutex_);
   std::unordered_map<std::string, GroupNumber> by_name_ MC_GUARDED_BY(mutex_);
 };
