@@ -126,15 +126,12 @@ def main():
         for rnd in range(a.rounds):
             for i in impls:
                 quiet_round(S, lambda T: round_of(i, a, T, LIM, lim, places, tmp), f"round {rnd + 1} {i['label']}", i["label"], retries=a.retries)
+        logs = tails(tmp)
     for place in places:
         cases = [f"{place.name} {c}" for c in CASES]
         print(f"### {place.name}: GB/s; limit = one raw TCP connection, same shape, median of those taken beside")
         S.show(cases, names, limits={c: LIM.med(c, "tcp") for c in cases} if lim else None)
-    for c in S.d:
-        if c.startswith("RUN"):
-            print(c, [S.err.get((c, i)) for i in names])
-    if a.json:
-        json.dump({"host": info, "argv": sys.argv[1:], "impl": S.dump(), "limits": LIM.dump()}, open(a.json, "w"), indent=1)
+    finish(a.json, info, S, LIM, [c for c in S.d if c.startswith("RUN")], logs)
 
 
 if __name__ == "__main__":
