@@ -75,7 +75,10 @@ constexpr auto kSettings = std::to_array<Setting>({
     Choice("eviction_policy", "hdi|lru"),
     Unused("eviction_high_watermark_ratio", kNumber,
            "memory is evicted on the spot when a write needs it, never ahead of need", 0, 1),
-    Choice("allocation_strategy", "random|free_ratio_first|local_first|cxl|ssd_free_ratio_first"),
+    {.name = "allocation_strategy",
+     .kind = kChoice,
+     .choices = "random|free_ratio_first|local_first|cxl|ssd_free_ratio_first",
+     .unbuilt = "cxl|ssd_free_ratio_first"},
     Choice("memory_allocator", "offset|cachelib",
            "one allocator serves all sizes of objects and segments"),
     // Features that are not built: accepted, so that command lines keep working.

@@ -150,6 +150,10 @@ Result<Settings> Settings::Merge(const FlagValues& flags, const Config& file,
       settings.notes_.push_back(fmt::format("{} = {} changes nothing: {}", value.origin,
                                             Quote(value.text), setting.without_effect));
     }
+    if (IsChoice(setting.unbuilt, value.text)) {
+      settings.notes_.push_back(fmt::format("{} = {} is not built: it does what {} does",
+                                            value.origin, Quote(value.text), normal.text));
+    }
     settings.values_.emplace(setting.name, std::move(value));
   }
   for (const std::string& key : file.Keys()) {

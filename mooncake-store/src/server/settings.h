@@ -35,6 +35,7 @@ struct Setting {
   double low = 0;  // kInteger, kNumber: both included.
   double high = 0;
   std::string_view choices;  // kChoice: "a|b".
+  std::string_view unbuilt;  // kChoice: those of them that do what the default does.
   // Why nothing changes when it is set; empty for those that are used.
   std::string_view without_effect;
   std::string_view config_key;

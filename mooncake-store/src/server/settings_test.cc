@@ -139,6 +139,24 @@ TEST(Settings, SayOnceWhatChangesNothing) {
                           HasSubstr("\"no.such\" in m.yaml")));
 }
 
+TEST(Settings, SayOnceWhichChoicesAreNotBuilt) {
+  for (const std::string name : {"cxl", "ssd_free_ratio_first"}) {
+    FlagValues flags = Untouched();
+    Give(flags, "allocation_strategy", name);
+    const auto settings = Settings::Merge(flags, Config(), "");
+    ASSERT_TRUE(settings);
+    EXPECT_THAT(settings->notes(), ElementsAre(AllOf(HasSubstr("--allocation_strategy"),
+                                                     HasSubstr(name), HasSubstr("random"))));
+    EXPECT_EQ(ServerOptionsFrom(*settings, 1)->master.allocation_strategy,
+              AllocationStrategy::kRandom);
+  }
+  for (const std::string name : {"random", "free_ratio_first", "local_first"}) {
+    FlagValues flags = Untouched();
+    Give(flags, "allocation_strategy", name);
+    EXPECT_THAT(Settings::Merge(flags, Config(), "")->notes(), IsEmpty()) << name;
+  }
+}
+
 TEST(ServerOptions, ChoosePortAndThreadsAsDocumented) {
   const auto options = [](const FlagValues& flags, std::size_t cores) {
     return ServerOptionsFrom(*Settings::Merge(flags, Config(), ""), cores).value();
