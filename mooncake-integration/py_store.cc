@@ -228,13 +228,19 @@ std::vector<int> PyStore::PutFrom(std::span<const store::PutItem> items,
         if (good.size() == items.size()) {
           return ToInts(client->Put(items, config, upsert));
         }
-        if (!good.empty() && !config.group_ids) {
-          const auto results = client->Put(good, config, upsert);
-          for (std::size_t i = 0; i < good.size(); ++i) {
-            codes[places[i]] = static_cast<int>(results[i]);
+        if (good.empty()) {
+          return codes;
+        }
+        store::ReplicateConfig of_good = config;
+        if (of_good.group_ids) {
+          of_good.group_ids->clear();
+          for (const std::size_t place : places) {
+            of_good.group_ids->push_back((*config.group_ids)[place]);
           }
-        } else {
-          std::ranges::fill(codes, kInvalidParams);
+        }
+        const auto results = client->Put(good, of_good, upsert);
+        for (std::size_t i = 0; i < good.size(); ++i) {
+          codes[places[i]] = static_cast<int>(results[i]);
         }
         return codes;
       },

@@ -48,6 +48,17 @@ def test_objects_of_a_group_are_leased_together(store):
     assert store.batch_remove(["b", "c"]) == [-706, 0], "the lease of a is that of its group"
 
 
+def test_an_unregistered_buffer_fails_alone_also_in_groups(store, memory):
+    assert store.register_buffer(memory, 4096) == 0
+    groups = config_with(group_ids=["first", "second", "third", "first"])
+    places = [memory, 4096, memory + 1000, memory + 2000]
+    assert store.batch_put_from(["a", "b", "c", "d"], places, [100] * 4, groups) == [0, -600, 0, 0]
+    assert '"b"' in store.last_error()[1]
+    assert store.batch_is_exist(["a", "b"]) == [1, 0]
+    assert store.batch_remove(["c", "d"]) == [0, -706], "the others are in the groups that they were given"
+    assert store.batch_put_from(["e", "f"], [4096, 8192], [100] * 2, config_with(group_ids=["g", "h"])) == [-600] * 2
+
+
 def test_a_soft_pin_is_set_kept_and_ended(master, store):
     def pins() -> int:
         return int(master.metrics()["master_soft_pin_key_count"])
