@@ -100,6 +100,14 @@ int PyStore::Close() {
   return 0;
 }
 
+bool PyStore::IsSetUp() const {
+  return With([](const auto& /*client*/) { return true; },
+              [] {
+                NotSetUp();
+                return false;
+              });
+}
+
 std::string PyStore::Hostname() const {
   return With([](const auto& client) { return client->hostname(); },
               [] {

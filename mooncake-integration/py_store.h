@@ -63,6 +63,8 @@ class PyStore : public std::enable_shared_from_this<PyStore> {
   // A second call closes first.
   int Setup(const store::ClientSettings& settings);
   int Close();
+  // Whether calls have a client to run on; else the failure is remembered as theirs.
+  [[nodiscard]] bool IsSetUp() const;
   [[nodiscard]] std::string Hostname() const;
   [[nodiscard]] int HealthCheck() const;
 

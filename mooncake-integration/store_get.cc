@@ -59,14 +59,16 @@ py::list GetBatch(PyStore& store, py::handle keys) {
   std::vector<std::int64_t> sizes;
   {
     const Unlocked unlocked;
-    sizes = store.Get(texts.views(), provider);
+    if (store.IsSetUp()) {
+      sizes = store.Get(texts.views(), provider);
+    }
   }
   py::list values;
   for (std::size_t i = 0; i < sizes.size(); ++i) {
     values.append(sizes[i] >= 0 ? provider.Take(i) : py::bytes());
   }
   if (sizes.empty()) {
-    values.append(py::bytes());  // What users have always got for nothing.
+    values.append(py::bytes());  // What users have always got for nothing, and without a set-up.
   }
   return values;
 }

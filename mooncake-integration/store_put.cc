@@ -152,7 +152,9 @@ std::vector<int> PutFromMultiBuffers(PyStore& store, py::handle keys, py::handle
     items[i] = {.key = texts[i], .pieces = pieces[i]};
   }
   const Unlocked unlocked;
-  return items.empty() ? std::vector<int>{} : store.PutFrom(items, config, false);
+  // Without a set-up nothing, where other calls give a code a key: so it has always been.
+  return items.empty() || !store.IsSetUp() ? std::vector<int>{}
+                                           : store.PutFrom(items, config, false);
 }
 
 }  // namespace

@@ -151,7 +151,7 @@ WITHOUT_SETUP = {
     **dict.fromkeys(("put_from", "upsert_from", "put_from_with_metadata", "get_into"), -600),
     "batch_put_from": [-600],
     "batch_upsert_from": [-600],
-    "batch_put_from_multi_buffers": [-600],
+    "batch_put_from_multi_buffers": [],
     "batch_get_into": [-600],
     "batch_get_into_multi_buffers": [-600],
     "batch_is_exist": [-600],
@@ -183,6 +183,11 @@ def test_without_a_setup_each_call_answers_with_its_code(request, closed):
         assert store.close() == 0
     for name, answer in WITHOUT_SETUP.items():
         assert getattr(store, name)(*valid_arguments(ADDRESS)[name]) == answer, name
+    # Two calls that answer for all keys at once.
+    assert store.get_batch(["k", "l"]) == [b""]
+    assert "setup()" in store.last_error()[1]
+    assert store.batch_put_from_multi_buffers(["k", "l"], [[ADDRESS]] * 2, [[1]] * 2) == []
+    assert "setup()" in store.last_error()[1]
 
 
 def test_every_call_is_tried():
