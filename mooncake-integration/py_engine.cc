@@ -1,6 +1,7 @@
 #include "mooncake-integration/py_engine.h"
 
 #include <algorithm>
+#include <optional>
 
 #include "mooncake-common/src/base/log.h"
 #include "mooncake-integration/live_objects.h"
@@ -128,6 +129,8 @@ int PyEngine::FreeManaged(std::uint64_t address, std::uint64_t /*length*/) {
 
 int PyEngine::Move(const std::string& target, std::vector<TransferRequest>& requests,
                    const Notify* notify) {
+  // Python may change it while the lock is given up.
+  const std::optional<Notify> told = notify == nullptr ? std::nullopt : std::optional(*notify);
   const Unlocked unlocked;
   const auto engine = inner_->engine();
   if (!engine) {
@@ -137,8 +140,8 @@ int PyEngine::Move(const std::string& target, std::vector<TransferRequest>& requ
   if (moved) {
     moved = engine->Transfer(requests);
   }
-  if (moved && notify != nullptr) {
-    moved = engine->SendNotify(target, *notify);
+  if (moved && told) {
+    moved = engine->SendNotify(target, *told);
   }
   return moved ? 0 : Remember(-1, std::move(moved).error());
 }
