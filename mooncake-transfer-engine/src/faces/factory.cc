@@ -97,8 +97,9 @@ Result<void> ReadEngineEnv(EngineOptions& options) {
 Result<std::unique_ptr<Engine>> CreateEngine(const EngineSettings& settings) {
   MC_TRY(InitLoggingFromEnv());
   WarnOfUnreadEnvOnce();
-  if (const auto raised = RaiseDescriptorLimit(); !raised) {
-    MC_LOG_WARNING("{}", raised.error().message);
+  const auto descriptors = RaiseDescriptorLimit();
+  if (!descriptors) {
+    MC_LOG_WARNING("{}", descriptors.error().message);
   }
   EngineOptions options;
   MC_TRY(ReadEngineEnv(options));
@@ -129,6 +130,10 @@ Result<std::unique_ptr<Engine>> CreateEngine(const EngineSettings& settings) {
   }
   MC_TRY_ASSIGN(auto tcp_options, TcpOptionsFromEnv(ports, options.identity.tcp_data_host));
   tcp_options.remote_check = options.remote_check;
+  if (descriptors) {  // The other half is the application's.
+    tcp_options.max_connections =
+        std::min<std::size_t>(tcp_options.max_connections, *descriptors / 2);
+  }
   options.transports.push_back(std::make_unique<TcpTransport>(
       *options.reactor, *options.regions, Rng::FromOs(), std::move(tcp_options)));
   const std::string_view wires = force_tcp ? "tcp" : "local, tcp";

@@ -20,11 +20,17 @@ class DataServer::Connection {
   Connection(DataServer& server, std::uint64_t id, UniqueFd fd)
       : server_(server), id_(id), fd_(std::move(fd)), session_(server.regions_, server.check_) {}
 
+  [[nodiscard]] std::uint64_t id() const { return id_; }
+
   [[nodiscard]] Result<void> Start() {
+    place_ = server_.by_use_.insert(server_.by_use_.end(), this);
     MC_TRY_ASSIGN(watch_,
                   server_.reactor_.Watch(fd_.get(), EPOLLIN, [this](std::uint32_t) { OnReady(); }));
     return {};
   }
+
+  // On the reactor's thread, once, unless the server stops.
+  void LeaveOrder() { server_.by_use_.erase(place_); }
 
   // After it returns nothing happens here any more.
   void Close() {
@@ -36,6 +42,7 @@ class DataServer::Connection {
   enum class Turn : std::uint8_t { kMoved, kNothing, kOver };
 
   void OnReady() {
+    server_.by_use_.splice(server_.by_use_.end(), server_.by_use_, place_);
     for (int call = 0; call < kCallsPerTurn; ++call) {
       const Turn written = Write();
       if (written == Turn::kOver || session_.finished()) {
@@ -114,6 +121,7 @@ class DataServer::Connection {
   const std::uint64_t id_;
   UniqueFd fd_;
   ServerSession session_;
+  std::list<Connection*>::iterator place_;  // In by_use_.
   WatchId watch_ = WatchId::kNone;
   std::uint32_t events_ = EPOLLIN;
   bool drained_ = false;
@@ -144,18 +152,30 @@ void DataServer::Stop() {
 void DataServer::Admit(UniqueFd fd) {
   SetTcpSocketOptions(fd.get());
   std::shared_ptr<Connection> connection;
+  bool full = false;
   {
     const MutexLock lock(mutex_);
     if (stopped_) {
       return;
     }
+    full = connections_.size() >= max_connections_;
     const std::uint64_t id = next_id_++;
     connection = std::make_shared<Connection>(*this, id, std::move(fd));
     connections_.emplace(id, connection);
   }
+  if (full) {
+    if (const auto times = crowded_out_.Admit(SteadyClock::Get().Now())) {
+      MC_LOG_WARNING(
+          "data port: {} connections are open; those that are idle for longest are closed for new "
+          "ones ({} times)",
+          max_connections_, times);
+    }
+    Remove(by_use_.front()->id());
+  }
   // On the reactor's thread: it cannot become ready before this has returned.
   if (const Result<void> started = connection->Start(); !started) {
     MC_LOG_WARNING("serve a data connection: {}", started.error().ToString());
+    Remove(connection->id());
   }
 }
 
@@ -170,6 +190,7 @@ void DataServer::Remove(std::uint64_t id) {
     connection = std::move(found->second);
     connections_.erase(found);
   }
+  connection->LeaveOrder();
   connection->Close();
   // Destroyed once its callback, on whose stack this runs, has ended.
   reactor_.Post([connection = std::move(connection)] {});

@@ -1,14 +1,18 @@
 // The data port: accepts connections and serves each by a ServerSession on the reactor.
 //
 // Connections take turns, a bounded amount of bytes each, and one whose peer does not read is left
-// alone until it does, so that none stalls another.
+// alone until it does, so that none stalls another. Where there are as many as there may be, the
+// one that has been idle for longest makes room: its peer opens another when it needs one.
 //
 // Thread-safety: Start() and Stop() on the owner's thread; everything else happens on the
 //                reactor's.
 // Ownership:     borrows regions and reactor, which must outlive it.
 #pragma once
 
+#include <algorithm>
+#include <cstddef>
 #include <cstdint>
+#include <list>
 #include <map>
 #include <memory>
 
@@ -25,8 +29,11 @@ namespace mooncake::transfer {
 
 class DataServer {
  public:
-  DataServer(Reactor& reactor, RegionTable& regions, RemoteCheck check)
-      : reactor_(reactor), regions_(regions), check_(check) {}
+  DataServer(Reactor& reactor, RegionTable& regions, RemoteCheck check, std::size_t max_connections)
+      : reactor_(reactor),
+        regions_(regions),
+        check_(check),
+        max_connections_(std::max<std::size_t>(max_connections, 1)) {}
   ~DataServer() { Stop(); }
   DataServer(const DataServer&) = delete;
   DataServer& operator=(const DataServer&) = delete;
@@ -45,8 +52,11 @@ class DataServer {
   Reactor& reactor_;
   RegionTable& regions_;
   const RemoteCheck check_;
+  const std::size_t max_connections_;
   Acceptor acceptor_{reactor_, "data port"};
   LogFold refused_;  // Of connections whose peers speak nonsense.
+  LogFold crowded_out_;
+  std::list<Connection*> by_use_;  // The reactor's: the one that is idle for longest first.
   Mutex mutex_;
   bool stopped_ MC_GUARDED_BY(mutex_) = false;
   std::uint64_t next_id_ MC_GUARDED_BY(mutex_) = 0;

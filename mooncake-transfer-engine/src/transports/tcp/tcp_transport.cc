@@ -48,7 +48,7 @@ TcpTransport::TcpTransport(Reactor& reactor, RegionTable& regions, Rng rng,
     : reactor_(reactor),
       rng_(rng),
       options_(std::move(options)),
-      server_(reactor, regions, options_.remote_check) {}
+      server_(reactor, regions, options_.remote_check, options_.max_connections) {}
 
 TcpTransport::~TcpTransport() { Stop(); }
 

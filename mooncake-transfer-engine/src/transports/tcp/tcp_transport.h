@@ -34,6 +34,8 @@ struct TcpTransportOptions {
   RemoteCheck remote_check = RemoteCheck::kAuto;  // Of requests from peers.
   NameLookup lookup = ResolveAddresses;
   std::size_t lanes_per_peer = 4;  // Connections, 1..16.
+  // Of peers, to the data port; with more, those that are idle for longest are closed.
+  std::size_t max_connections = 16384;
   // Post() takes no more once this much waits for a peer.
   std::uint64_t max_queued_bytes = std::uint64_t{64} << 20;
   // With this much waiting one more connection is opened.

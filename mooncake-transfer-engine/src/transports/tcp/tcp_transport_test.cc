@@ -103,6 +103,27 @@ TEST_F(TcpTransportTest, ServesTheObservedTranscriptToAPlainSocket) {
   EXPECT_TRUE(socket.IsClosed());
 }
 
+TEST_F(TcpTransportTest, TheConnectionThatIsIdleForLongestMakesRoomWhenThereAreTooMany) {
+  const End server({.max_connections = 2});
+  Bytes read = FromHex("08 00000000000000 0000100000000000 80 00000000000000");
+  const std::uint64_t address = server.address();
+  std::memcpy(&read[8], &address, sizeof address);
+  const auto is_served = [&read](RawSocket& socket) {
+    socket.Send(read);
+    return socket.Receive(16).size() == 16;
+  };
+  const std::uint16_t port = server.Describe()->tcp_data_port;
+  RawSocket first = RawSocket::To(port);
+  EXPECT_TRUE(is_served(first));
+  RawSocket second = RawSocket::To(port);
+  EXPECT_TRUE(is_served(second));
+  EXPECT_TRUE(is_served(first));
+  RawSocket third = RawSocket::To(port);
+  EXPECT_TRUE(is_served(third));
+  EXPECT_TRUE(second.IsClosed());
+  EXPECT_TRUE(is_served(first));
+}
+
 // The other direction: what our client says to a peer that speaks v2.
 TEST_F(TcpTransportTest, AsksAV2PeerByTheObservedBytes) {
   End client;
