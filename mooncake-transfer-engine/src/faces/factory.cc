@@ -136,9 +136,11 @@ Result<std::unique_ptr<Engine>> CreateEngine(const EngineSettings& settings) {
   }
   options.transports.push_back(std::make_unique<TcpTransport>(
       *options.reactor, *options.regions, Rng::FromOs(), std::move(tcp_options)));
-  const std::string_view wires = force_tcp ? "tcp" : "local, tcp";
   MC_TRY_ASSIGN(auto engine, Engine::Create(std::move(options)));
   MC_TRY(engine->Start());
+  const auto announced = engine->LocalDescriptor();
+  const bool local = announced->extension && announced->extension->nonce != 0;
+  const std::string_view wires = local ? "local, tcp" : "tcp";
   // Said because users look for it: an accelerator's runtime may well be installed.
   MC_LOG_INFO(
       "engine {}: bytes move by {}; no accelerator is used, whatever runtime is installed, since "

@@ -62,11 +62,21 @@ TransportTraits LocalTransport::Describe() const {
   return {.name = "local", .rank = 0, .needs_local_registration = false, .max_slice_bytes = 0};
 }
 
-Result<void> LocalTransport::Start() {
-  MC_TRY_ASSIGN(identity_, ReadHostIdentity());
+Result<void> LocalTransport::TakePart() {
+  MC_TRY_ASSIGN(identity_, options_.identity());
   MC_TRY_ASSIGN(incarnation_, DrawNonce());
+  MC_TRY_ASSIGN(const std::uint64_t nonce, DrawNonce());
   MC_TRY_ASSIGN(presence_, Presence::Create());
-  MC_TRY(RevokeAnnounced());
+  presence_->nonce().store(nonce);
+  return {};
+}
+
+Result<void> LocalTransport::Start() {
+  if (const auto part = TakePart(); !part) {
+    MC_LOG_WARNING("processes of this host are reached as those of others: {}",
+                   part.error().message);
+    return {};
+  }
   if (options_.on_lasting_thread) {
     options_.on_lasting_thread([presence = presence_] { Presence::HoldByThisThread(presence); });
   }
@@ -134,6 +144,9 @@ Result<std::unique_ptr<Endpoint>> LocalTransport::Connect(
 }
 
 Result<void> LocalTransport::RevokeAnnounced() {
+  if (!presence_) {
+    return {};
+  }
   MC_TRY_ASSIGN(const std::uint64_t nonce, DrawNonce());
   presence_->nonce().store(nonce);
   return {};

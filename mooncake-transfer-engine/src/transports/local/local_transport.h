@@ -27,6 +27,7 @@ struct LocalTransportOptions {
   // What a thread copies between two looks at its deadline, and the unit of sharing with others.
   std::uint64_t chunk_bytes = std::uint64_t{512} << 10;
   bool use_shared_memory = true;  // Map the peer's memfd-backed buffers.
+  std::function<Result<HostIdentity>()> identity = ReadHostIdentity;
   // Runs a function on a thread that lives as long as this process serves. That thread then vouches
   // for the process (presence.h); without one, peers ask the kernel at each transfer.
   std::function<void(std::function<void()>)> on_lasting_thread;
@@ -39,7 +40,9 @@ class LocalTransport final : public Transport {
   ~LocalTransport() override;
 
   [[nodiscard]] TransportTraits Describe() const override;
-  // Errors: kIo when /proc cannot tell who we are; kUnavailable when no nonce can be drawn.
+  // No error where this process cannot be reached so, or reach others: /proc does not tell who we
+  // are, or no nonce can be drawn or shared. Then it says why, announces nothing and connects to
+  // nobody.
   [[nodiscard]] Result<void> Start() override;
   // Takes the nonce away, so that no peer copies from or to this process any more.
   void Stop() override;
@@ -55,12 +58,15 @@ class LocalTransport final : public Transport {
   [[nodiscard]] Result<void> RevokeAnnounced();
 
  private:
+  // Errors: kIo, kUnavailable, kExhausted; the process cannot take part.
+  [[nodiscard]] Result<void> TakePart();
+
   RegionTable& regions_;
   const LocalTransportOptions options_;
   HostIdentity identity_;  // Set by Start().
   std::uint64_t incarnation_ = 0;
   // Its nonce is read by peers, at any time; zero while this process does not serve.
-  std::shared_ptr<Presence> presence_;  // Set by Start().
+  std::shared_ptr<Presence> presence_;  // Set by Start(); null where we cannot take part.
   CopyHelper helper_;
   Mutex mutex_;
   bool running_ MC_GUARDED_BY(mutex_) = false;

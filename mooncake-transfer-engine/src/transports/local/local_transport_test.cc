@@ -532,6 +532,20 @@ TEST_P(LocalTransportTest, AStoppedTransportConnectsNoMoreAndAnnouncesNothing) {
 }
 
 // Whether the peer is vouched for, or the kernel asked at each transfer.
+TEST(LocalTransport, StaysOutWhereTheProcessCannotTellWhoItIs) {
+  RegionTable regions;
+  LocalTransport transport(
+      regions, {.identity = [] { return Result<HostIdentity>(Fail(ErrorCode::kIo, "no /proc")); }});
+  ASSERT_TRUE(transport.Start());
+  const auto descriptor = std::make_shared<SegmentDescriptor>();
+  transport.Announce(*descriptor);
+  EXPECT_FALSE(descriptor->extension);
+  descriptor->extension.emplace();
+  EXPECT_EQ(transport.Connect(descriptor).error().code, ErrorCode::kUnavailable);
+  EXPECT_TRUE(transport.RevokeAnnounced());
+  transport.Stop();
+}
+
 INSTANTIATE_TEST_SUITE_P(Vouched, LocalTransportTest, testing::Bool());
 
 }  // namespace
