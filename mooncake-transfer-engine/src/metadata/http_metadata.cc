@@ -61,12 +61,18 @@ HttpMetadata::HttpMetadata(MetadataOptions options, Reactor& reactor, Rng rng,
       rng_(rng),
       link_(reactor, options_),
       store_(std::move(store)),
-      name_(WithoutLeadingSlash(options_.local_server_name)) {}
+      name_(WithoutLeadingSlash(options_.local_server_name)),
+      told_name_(name_) {}
 HttpMetadata::~HttpMetadata() { Stop(); }
 
 // The order of requests is that of published engines: servers and tests may lean on it.
 Result<void> HttpMetadata::Start(DescribeLocal) {
-  MC_TRY(link_.Start(rng_, [] { return std::string(kNoDescriptor); }, [this] { return name_; }));
+  MC_TRY(link_.Start(
+      rng_, [] { return std::string(kNoDescriptor); },
+      [this] {
+        const MutexLock lock(mutex_);
+        return told_name_;
+      }));
   const auto publish = [this]() -> Result<void> {
     MC_TRY(ChooseNames());
     MC_TRY(PublishRpcMeta());
@@ -93,6 +99,8 @@ Result<void> HttpMetadata::ChooseNames() {
   self_ = {.host = host.host, .port = link_.port()};
   if (name_.empty()) {
     name_ = FormatHostPort(self_.host, self_.port);
+    const MutexLock lock(mutex_);
+    told_name_ = name_;
   }
   MC_LOG_INFO("segment {} is published as reachable at {} ({})", name_,
               FormatHostPort(self_.host, self_.port), host.reason);
@@ -114,7 +122,7 @@ void HttpMetadata::Stop() {
     stop_.NotifyAll();
   }
   keeper_.Join();
-  if (rpc_meta_published_) {
+  if (rpc_meta_published_ && !NameLost()) {
     for (const std::string& key :
          {RpcMetaKey(options_.cluster_id, name_), SegmentKey(options_.cluster_id, name_)}) {
       if (const auto deleted = store_->Delete(key); !deleted) {
@@ -169,6 +177,11 @@ bool HttpMetadata::IsAlive(const RpcMeta& other) const {
   }
   // Connected but silent: somebody is there and may be busy. Anything else: nobody of our kind.
   return answers.error().code == ErrorCode::kTimeout;
+}
+
+bool HttpMetadata::NameLost() const {
+  const MutexLock lock(mutex_);
+  return name_lost_;
 }
 
 std::optional<std::string> HttpMetadata::Published() const {
@@ -248,14 +261,23 @@ Result<void> HttpMetadata::RemoveSegment(std::string_view name) {
   return store_->Delete(SegmentKey(options_.cluster_id, name));
 }
 
-Result<void> HttpMetadata::Republish() {
+Result<void> HttpMetadata::RepublishRpcMeta() {
   MC_TRY_ASSIGN(const auto meta, store_->Get(RpcMetaKey(options_.cluster_id, name_)));
   if (!meta) {
     MC_LOG_WARNING("{} has lost segment {}; it is published again", store_->url(), name_);
-    MC_TRY(PublishRpcMeta());
-  } else if (DecodeRpcMeta(*meta) != self_) {
-    MC_TRY(ReplaceRpcMeta(*meta));
+    return PublishRpcMeta();
   }
+  return DecodeRpcMeta(*meta) == self_ ? Result<void>() : ReplaceRpcMeta(*meta);
+}
+
+Result<void> HttpMetadata::Republish() {
+  const auto ours = RepublishRpcMeta();
+  {
+    const MutexLock lock(mutex_);
+    // A server that does not answer says nothing about who has the name.
+    name_lost_ = ours ? false : name_lost_ || ours.error().code == ErrorCode::kAlreadyExists;
+  }
+  MC_TRY(ours);
   const auto wanted = Published();
   if (!wanted) {
     return {};

@@ -51,6 +51,8 @@ class HttpMetadata final : public Metadata {
   [[nodiscard]] bool IsAlive(const RpcMeta& other) const;
   [[nodiscard]] Result<RpcMeta> GetRpcMeta(std::string_view name);
   [[nodiscard]] Result<void> PutSegment();
+  [[nodiscard]] Result<void> RepublishRpcMeta();
+  [[nodiscard]] bool NameLost() const MC_EXCLUDES(mutex_);
   [[nodiscard]] std::optional<std::string> Published() const MC_EXCLUDES(mutex_);
   void Keep() MC_EXCLUDES(mutex_);
 
@@ -64,6 +66,8 @@ class HttpMetadata final : public Metadata {
   bool rpc_meta_published_ = false;
 
   mutable Mutex mutex_;
+  std::string told_name_ MC_GUARDED_BY(mutex_);   // To peers, which may ask while it is chosen.
+  bool name_lost_ MC_GUARDED_BY(mutex_) = false;  // A living process has it.
   CondVar stop_;
   bool stopping_ MC_GUARDED_BY(mutex_) = false;
   // The text of the descriptor that the server should have.

@@ -217,6 +217,19 @@ TEST_F(HttpMetadataTest, LeavesANameToItsLivingOwner) {
   EXPECT_EQ(store_.Value("mooncake/rpc_meta/a"), before);
 }
 
+TEST_F(HttpMetadataTest, LeavesWhatALivingProcessHasPublishedUnderItsName) {
+  const auto first = Started(Options("a"));
+  store_.Lose();
+  const auto second = Started(Options("a"));
+  ASSERT_TRUE(second->PublishSegment(Describe(*second)));
+  EXPECT_EQ(first->Republish().error().code, ErrorCode::kAlreadyExists);
+  first->Stop();
+  EXPECT_EQ(DecodeRpcMeta(*store_.Value("mooncake/rpc_meta/a"))->port, second->RpcPort());
+  EXPECT_TRUE(store_.Value("mooncake/ram/a").has_value());
+  second->Stop();
+  EXPECT_FALSE(store_.Value("mooncake/ram/a").has_value());
+}
+
 TEST_F(HttpMetadataTest, PublishesAgainWhatTheServerLost) {
   MetadataOptions options = Options("a");
   options.check_interval = milliseconds(10);
