@@ -5,9 +5,11 @@
 
 #include <algorithm>
 #include <limits>
+#include <thread>
 #include <utility>
 
 #include "mooncake-common/src/base/log.h"
+#include "mooncake-common/src/concurrency/cond_var.h"
 #include "mooncake-common/src/concurrency/mutex.h"
 #include "mooncake-transfer-engine/src/engine/batch_table.h"
 #include "mooncake-transfer-engine/src/engine/caretaker.h"
@@ -207,7 +209,9 @@ class Engine::Impl {
   ManagedMemory managed;
   std::atomic<bool> running = false;
   Mutex stop_mutex;
+  CondVar stopped;
   bool started MC_GUARDED_BY(stop_mutex) = false;
+  std::thread::id stopper MC_GUARDED_BY(stop_mutex);  // Who is inside Stop().
   // Last: their threads use the rest.
   ViewChecker checker;
   Caretaker caretaker;
@@ -269,8 +273,13 @@ void Engine::Stop() {
   {
     const MutexLock lock(engine.stop_mutex);
     if (!engine.running.exchange(false)) {
+      // Another thread may be at it; or this one, which is in a callback then.
+      while (engine.stopper != std::thread::id() && engine.stopper != std::this_thread::get_id()) {
+        engine.stopped.Wait(engine.stop_mutex);
+      }
       return;
     }
+    engine.stopper = std::this_thread::get_id();
   }
   const Error why{.code = ErrorCode::kCancelled,
                   .message = fmt::format("engine {} is stopping", name())};
@@ -279,6 +288,7 @@ void Engine::Stop() {
       static_cast<void>(batch.Cancel(id, why));  // An error: it was freed meanwhile.
     }
   });
+  engine.options.directory->Interrupt();
   engine.caretaker.Stop();
   engine.checker.Stop();
   if (auto withdrawn = engine.local.Withdraw(); !withdrawn) {
@@ -288,6 +298,9 @@ void Engine::Stop() {
   for (const auto& transport : engine.options.transports) {
     transport->Stop();
   }
+  const MutexLock lock(engine.stop_mutex);
+  engine.stopper = std::thread::id();
+  engine.stopped.NotifyAll();
 }
 
 const std::string& Engine::name() const { return impl_->options.name; }

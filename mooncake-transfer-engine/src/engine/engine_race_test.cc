@@ -115,5 +115,36 @@ TEST(EngineRace, AStallThatIsBeingEndedStaysOne) {
   EXPECT_EQ(rig.switches[0]->posted, 1U) << "not tried for another limit";
 }
 
+TEST(EngineRace, AnEngineHasStoppedForWhoeverStopsIt) {
+  EngineRig rig;
+  rig.directory->SetSilent("self:1");
+  std::jthread first([&] { rig.engine->Stop(); });
+  EXPECT_TRUE(WaitUntil([&] { return rig.directory->waiting() == 1; }));
+  std::atomic<bool> returned = false;
+  std::jthread second([&] {
+    rig.engine->Stop();
+    EXPECT_FALSE(rig.directory->Probe("self:1")) << "still published";
+    returned = true;
+  });
+  for (int turn = 0; turn < 1000 && !returned; ++turn) {
+    std::this_thread::yield();  // Time enough to return too early.
+  }
+  rig.directory->SetSilent("");
+}
+
+TEST(EngineRace, AnEngineMayBeStoppedAgainWithinItsStop) {
+  EngineRig rig;
+  rig.switches[0]->stalled = true;
+  const BatchId batch = rig.engine->AllocateBatch(1).value();
+  bool stopped = false;
+  ASSERT_TRUE(rig.engine->OnCompletion(batch, [&] {
+    rig.engine->Stop();
+    stopped = true;
+  }));
+  ASSERT_TRUE(rig.engine->Submit(batch, std::array{rig.Read(0, 100)}));
+  rig.engine->Stop();
+  EXPECT_TRUE(stopped);
+}
+
 }  // namespace
 }  // namespace mooncake::transfer

@@ -26,9 +26,12 @@ class FakeDirectory final : public SegmentDirectory {
     ++fetches_;
     ++waiting_;
     const Instant limit = HangDeadline();
-    while (name == silent_ && changed_.WaitUntil(mutex_, limit)) {
+    while (name == silent_ && !interrupted_ && changed_.WaitUntil(mutex_, limit)) {
     }
     --waiting_;
+    if (interrupted_ && name == silent_) {
+      return Fail(ErrorCode::kCancelled, "the fake directory was interrupted");
+    }
     const auto it = segments_.find(name);
     if (down_) {
       return Fail(ErrorCode::kUnavailable, "the fake directory is down on purpose");
@@ -37,6 +40,12 @@ class FakeDirectory final : public SegmentDirectory {
       return Fail(ErrorCode::kNotFound, fmt::format("segment {} is not published", name));
     }
     return std::make_shared<const SegmentDescriptor>(it->second);
+  }
+
+  void Interrupt() override {
+    const MutexLock lock(mutex_);
+    interrupted_ = true;
+    changed_.NotifyAll();
   }
 
   void Offer(std::shared_ptr<const SegmentDescriptor> own) override {
@@ -56,6 +65,11 @@ class FakeDirectory final : public SegmentDirectory {
 
   Result<void> Withdraw(const std::string& name) override {
     const MutexLock lock(mutex_);
+    ++waiting_;
+    const Instant limit = HangDeadline();
+    while (name == silent_ && changed_.WaitUntil(mutex_, limit)) {
+    }
+    --waiting_;
     segments_.erase(name);
     return {};
   }
@@ -87,11 +101,15 @@ class FakeDirectory final : public SegmentDirectory {
     const MutexLock lock(mutex_);
     down_ = down;
   }
-  // Whoever asks for this segment waits until another one is named; "" = for none.
+  // Whoever asks for this segment or withdraws it waits until another one is named; "" = for none.
   void SetSilent(std::string name) {
     const MutexLock lock(mutex_);
     silent_ = std::move(name);
     changed_.NotifyAll();
+  }
+  [[nodiscard]] bool interrupted() {
+    const MutexLock lock(mutex_);
+    return interrupted_;
   }
   // So many wait for a silent segment.
   [[nodiscard]] int waiting() {
@@ -128,6 +146,7 @@ class FakeDirectory final : public SegmentDirectory {
   CondVar changed_;
   std::string silent_ MC_GUARDED_BY(mutex_);
   int waiting_ MC_GUARDED_BY(mutex_) = 0;
+  bool interrupted_ MC_GUARDED_BY(mutex_) = false;
   bool down_ MC_GUARDED_BY(mutex_) = false;
   int fetches_ MC_GUARDED_BY(mutex_) = 0;
   int publishes_ MC_GUARDED_BY(mutex_) = 0;

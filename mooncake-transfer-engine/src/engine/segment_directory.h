@@ -24,6 +24,10 @@ class SegmentDirectory {
   [[nodiscard]] virtual Result<std::shared_ptr<const SegmentDescriptor>> Fetch(
       const std::string& name) = 0;
 
+  // For the end of the engine: what waits for a peer ends soon, with kCancelled, and later
+  // questions to peers at once.
+  virtual void Interrupt() = 0;
+
   // What to answer from now on to peers that ask this process itself.
   virtual void Offer(std::shared_ptr<const SegmentDescriptor> own) = 0;
   // Writes the descriptor where peers look for it; nothing to do where they ask us.

@@ -3,7 +3,8 @@
 // while their view is suspect.
 //
 // Thread-safety: all methods, from any thread. Check does not block.
-// Lifetime:      the table outlives it. The threads end at Stop, which waits for the directory.
+// Lifetime:      the table outlives it. The threads end at Stop, which waits for the directory; who
+//                stops interrupts that one first.
 #pragma once
 
 #include <cstddef>

@@ -76,7 +76,7 @@ class Shutdown {
     std::vector<std::weak_ptr<Engine>> engines;
     {
       const MutexLock lock(mutex_);
-      engines.swap(engines_);
+      engines = engines_;  // Kept: a second call, at exit, waits for what the first is stopping.
     }
     for (const auto& one : engines) {
       if (const auto engine = one.lock()) {

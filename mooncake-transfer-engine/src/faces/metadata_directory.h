@@ -33,6 +33,7 @@ class MetadataDirectory final : public SegmentDirectory {
     MC_TRY_ASSIGN(SegmentDescriptor descriptor, metadata_->GetSegment(name));
     return std::make_shared<const SegmentDescriptor>(std::move(descriptor));
   }
+  void Interrupt() override { metadata_->Interrupt(); }
   void Offer(std::shared_ptr<const SegmentDescriptor> own) override {
     const MutexLock lock(mutex_);
     offered_ = std::move(own);

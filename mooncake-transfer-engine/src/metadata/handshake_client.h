@@ -5,34 +5,39 @@
 // Format:        docs/formats/handshake.md
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "mooncake-common/src/base/clock.h"
 #include "mooncake-common/src/base/result.h"
+#include "mooncake-common/src/net/resolve.h"
 #include "mooncake-transfer-engine/src/metadata/descriptor_codec.h"
 #include "mooncake-transfer-engine/src/metadata/handshake_codec.h"
 
 namespace mooncake::transfer {
 
 struct HandshakeClientOptions {
-  Duration connect_timeout = std::chrono::seconds(5);  // MC_HANDSHAKE_CONNECT_TIMEOUT.
+  // MC_HANDSHAKE_CONNECT_TIMEOUT. From a name to a connection.
+  Duration connect_timeout = std::chrono::seconds(5);
   // Silence while a reply is awaited. Long, because an old peer serves one client after another and
   // a silent one holds it up for 5 s.
   Duration answer_timeout = std::chrono::seconds(60);
   Duration probe_timeout = std::chrono::seconds(5);  // Instead of answer_timeout.
   std::size_t max_reply_bytes = kMaxDescriptorBytes;
+  NameLookup lookup = ResolveAddresses;
 };
 
 class HandshakeClient {
  public:
-  explicit HandshakeClient(HandshakeClientOptions options = {}) : options_(options) {}
+  explicit HandshakeClient(HandshakeClientOptions options = {}) : options_(std::move(options)) {}
 
   // Errors of all calls: kDns; kUnavailable: nobody listens there, or the peer closed without an
-  // answer; kTimeout: connected, but silent; kMalformed: the answer is none. The message names the
-  // peer.
+  // answer; kTimeout: connected, but silent, or the name server is; kMalformed: the answer is none;
+  // kCancelled: interrupted. The message names the peer.
 
   // The peer's descriptor. `own` is ours; the peer ignores its content.
   //
@@ -54,8 +59,14 @@ class HandshakeClient {
   [[nodiscard]] Result<std::string> Call(const std::string& host, std::uint16_t port,
                                          HandshakeType type, std::string_view json) const;
 
+  // Calls that wait for their peer end soon, and all later ones at once.
+  void Interrupt() { interrupted_ = true; }
+
  private:
-  HandshakeClientOptions options_;
+  class Exchange;
+
+  const HandshakeClientOptions options_;
+  std::atomic<bool> interrupted_ = false;
 };
 
 }  // namespace mooncake::transfer

@@ -410,6 +410,41 @@ TEST(HandshakeClient, GivesUpOnASilentPeer) {
   done.notify_all();
 }
 
+TEST(HandshakeClient, EndsItsCallsWhenItIsInterrupted) {
+  std::atomic<bool> asked = false;
+  std::atomic<bool> done = false;
+  const BadServer server([&](int) {
+    asked = true;
+    done.wait(false);
+  });
+  HandshakeClient client;
+  Result<void> sent;
+  std::jthread sender([&] { sent = client.SendNotify("127.0.0.1", server.port(), {}); });
+  EXPECT_TRUE(WaitUntil([&] { return asked.load(); }));
+  client.Interrupt();
+  sender.join();
+  ASSERT_FALSE(sent.has_value());
+  EXPECT_EQ(sent.error().code, ErrorCode::kCancelled) << sent.error().message;
+  EXPECT_EQ(client.Probe("127.0.0.1", server.port()).error().code, ErrorCode::kCancelled);
+  done = true;
+  done.notify_all();
+}
+
+// The lookup is left behind: what it uses lives as long as it does.
+TEST(HandshakeClient, GivesUpOnASilentNameServer) {
+  const auto done = std::make_shared<std::atomic<bool>>(false);
+  const HandshakeClient client(
+      {.connect_timeout = milliseconds(20), .lookup = [done](const std::string&, std::uint16_t) {
+         done->wait(false);
+         return Result<Addresses>(Fail(ErrorCode::kDns, "too late"));
+       }});
+  const auto probed = client.Probe("a-name", 1);
+  ASSERT_FALSE(probed.has_value());
+  EXPECT_EQ(probed.error().code, ErrorCode::kTimeout) << probed.error().message;
+  *done = true;
+  done->notify_all();
+}
+
 TEST(HandshakeClient, TriesEveryAddressOfAName) {
   const BadServer server(
       [](int fd) { Write(fd, EncodeHandshake(HandshakeType::kProbe, kProbeReply)); });

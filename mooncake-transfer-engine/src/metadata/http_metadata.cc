@@ -20,8 +20,9 @@ namespace {
 
 // Whoever holds a name that we want has to answer for it soon. An old peer may be held up for 5 s
 // by one silent client.
-constexpr HandshakeClientOptions kLivenessProbe = {.connect_timeout = std::chrono::seconds(2),
-                                                   .probe_timeout = std::chrono::seconds(7)};
+HandshakeClientOptions LivenessProbe() {
+  return {.connect_timeout = std::chrono::seconds(2), .probe_timeout = std::chrono::seconds(7)};
+}
 
 bool IsThisHost(const std::string& host) {
   if (IsLoopbackHost(host)) {
@@ -170,7 +171,7 @@ bool HttpMetadata::IsAlive(const RpcMeta& other) const {
   if (other.port == self_.port && IsThisHost(other.host)) {
     return false;  // The port is ours now.
   }
-  const auto answers = HandshakeClient(kLivenessProbe).AskName(other.host, other.port);
+  const auto answers = HandshakeClient(LivenessProbe()).AskName(other.host, other.port);
   if (answers) {
     // Ports are used again: who says another name is another process.
     return answers->empty() || *answers == name_;

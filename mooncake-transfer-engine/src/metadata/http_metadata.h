@@ -31,6 +31,7 @@ class HttpMetadata final : public Metadata {
   ~HttpMetadata() override;
 
   [[nodiscard]] Result<void> Start(DescribeLocal describe) override;
+  void Interrupt() override { link_.Interrupt(); }
   void Stop() override;
   [[nodiscard]] std::string LocalName() const override { return name_; }
   [[nodiscard]] std::string DataHost() const override { return self_.host; }

@@ -43,6 +43,7 @@ class MemoryMetadata final : public Metadata {
   ~MemoryMetadata() override;
 
   [[nodiscard]] Result<void> Start(DescribeLocal describe) override;
+  void Interrupt() override {}
   void Stop() override;
   [[nodiscard]] std::string LocalName() const override { return name_; }
   [[nodiscard]] std::string DataHost() const override { return "127.0.0.1"; }

@@ -5,8 +5,9 @@
 // registered, Stop(). One engine owns one Metadata.
 // Thread-safety: all methods from any thread at once, except that Start() comes first and nothing
 // after Stop().
-// Blocking: the methods that speak to somebody else block until their own deadline, a few seconds;
-// they belong on set-up paths, never on a reactor.
+// Blocking: the methods that speak to somebody else block until their own deadline: a few seconds
+// where nobody answers, a minute and more where a peer was reached and is silent or slow. They
+// belong on set-up paths, never on a reactor.
 #pragma once
 
 #include <cstdint>
@@ -42,6 +43,9 @@ class Metadata {
   // Errors: kAlreadyExists: another living process has the name. kExhausted: no free port in the
   // range. kUnavailable, kTimeout: the central store does not answer.
   [[nodiscard]] virtual Result<void> Start(DescribeLocal describe) = 0;
+
+  // Before Stop(): what waits for a peer ends soon, with kCancelled, and later questions at once.
+  virtual void Interrupt() = 0;
 
   // Takes back what was published, ends the listener; may be called twice.
   virtual void Stop() = 0;

@@ -19,6 +19,7 @@ class P2pMetadata final : public Metadata {
   ~P2pMetadata() override;
 
   [[nodiscard]] Result<void> Start(DescribeLocal describe) override;
+  void Interrupt() override { link_.Interrupt(); }
   void Stop() override;
   [[nodiscard]] std::string LocalName() const override;
   [[nodiscard]] std::string DataHost() const override { return host_.data_host; }

@@ -47,6 +47,9 @@ class PeerLink {
     }
   }
 
+  // Questions to peers end, with kCancelled; any thread.
+  void Interrupt() { client_.Interrupt(); }
+
   [[nodiscard]] std::uint16_t port() const { return server_ ? server_->port() : 0; }
   [[nodiscard]] const HandshakeClient& client() const { return client_; }
   [[nodiscard]] std::vector<Notification> TakeNotifies() { return queue_.Take(); }
@@ -54,7 +57,7 @@ class PeerLink {
  private:
   Reactor& reactor_;
   const MetadataOptions options_;
-  const HandshakeClient client_;
+  HandshakeClient client_;
   NotifyQueue queue_;
   std::optional<HandshakeServer> server_;
 };
