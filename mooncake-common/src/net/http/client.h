@@ -3,11 +3,11 @@
 // Threads:       the caller's own, and for the lookup of a name a short-lived one.
 // Thread-safety: any thread, at the same time; calls do not wait for each other.
 // Connections:   kept alive and reused; a bounded number of unused ones is kept. A request that
-// finds
-//                its kept connection closed by the server is sent again on a new one, unless it is
-//                a POST or PATCH, which may have been carried out already.
+//                finds its kept connection closed by the server is sent again on a new one, unless
+//                it is a POST or PATCH, which may have been carried out already.
 // Not done:      proxies (http_proxy is not read), redirects (3xx is returned), cookies,
-// compression. Source:        RFC 9112; the headers are those of docs/formats/http_metadata.md.
+//                compression.
+// Source:        RFC 9112; the headers are those of docs/formats/http_metadata.md.
 #pragma once
 
 #include <cstddef>

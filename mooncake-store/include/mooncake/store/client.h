@@ -1,12 +1,12 @@
 // A store client: lends memory to the pool, and puts, gets and removes objects.
 //
 // Thread-safety: all methods but Create() and Close(), from any thread at once. Close() ends what
-// is under way; nothing is
-//                called after it.
-// Blocking:      calls run on the calling thread and return when their result is known; waiting is
-// bounded by the settings. Ownership:     memory that a call is given stays the caller's, untouched
-// after the call. Errors:        codes are those of error_code.h; LastError() says in words what
-// the last failure on this thread was.
+//                is under way; nothing is called after it.
+// Blocking:      calls run on the calling thread and return when their result is known; waiting
+//                is bounded by the settings.
+// Ownership:     memory that a call is given stays the caller's, untouched after the call.
+// Errors:        codes are those of error_code.h; LastError() says in words what the last failure
+//                on this thread was.
 #pragma once
 
 #include <chrono>
