@@ -154,9 +154,21 @@ def test_the_embedded_metadata_server_may_be_lost_and_come_back(start_master, st
     master.kill()
     master.start()
     wait_until(lambda: len(master.http("/get_all_segments")[1].split()) == 2, "both segments are mounted again")
-    newcomer = start_store(master.address, metadata=url)
+    segments = master.http("/get_all_segments")[1].split()
+
+    def used() -> list[float]:
+        samples = master.metrics()
+        return [samples.get(f'segment_allocated_bytes{{segment="{name}"}}', 0) for name in segments]
+
+    listed = [f"listed/{i}" for i in range(100)]
+    wait_until(lambda: a.put_many(listed, 1000) == {}, "a writes again")
+    assert set(master.http("/get_all_keys")[1].split()) == set(listed)
+    before = used()
+    newcomer = start_store(master.address, segment=0, metadata=url)  # What it writes goes to a and b.
     assert newcomer.code == 0
-    fresh = [f"fresh/{i}" for i in range(50)]
+    fresh = [f"fresh/{i}" for i in range(100)]
     wait_until(lambda: newcomer.put_many(fresh, 1000) == {}, "a newcomer reaches both by their published descriptors")
+    assert newcomer.check_many(listed, 1000) == [[], []]
+    assert all(now > then for now, then in zip(used(), before, strict=True)), "both took some"
     assert a.check_many(fresh, 1000) == [[], []]
     assert b.check_many(fresh, 1000) == [[], []]
