@@ -6,6 +6,7 @@ Each ends in a clear error or heals by itself, and harms no other transfer.
 import itertools
 import os
 import random
+import re
 import signal
 import socket
 import threading
@@ -44,6 +45,23 @@ def test_a_killed_target_fills_no_log(start_engine_process, forced_tcp):
     assert initiator.move_blocks(True, name, address, 4096, 20_000)[0] == -1
     lines = [line for line in initiator.log().splitlines() if name in line]
     assert 0 < len(lines) < 20
+
+
+@pytest.mark.parametrize("forced_tcp", ["0", "1"])
+def test_a_target_killed_under_a_large_batch_is_told_in_few_lines_and_a_count(start_engine_process, forced_tcp):
+    count = 20_000
+    initiator, victim = (start_engine_process(MC_FORCE_TCP=forced_tcp) for _ in range(2))
+    name, address = victim.info["name"], victim.info["address"]
+    first = initiator.fill(0, 1 << 20, "first")
+    # The buffer is gone through four times, so that there is much left to do when its begin has arrived.
+    initiator.send("move_blocks", True, name, address, 64 << 10, count)
+    wait_until(lambda: victim.checksum(0, 1 << 20) == first, "the first bytes arrive")
+    victim.kill()
+    assert initiator.receive()[0] == -1
+    lines = [line for line in initiator.log().splitlines() if name in line]
+    assert len(lines) <= 100
+    (told,) = (found for line in lines if (found := re.search(r": (\d+) transfers of a batch fail at once", line)))
+    assert 1 < int(told[1]) <= count
 
 
 @pytest.mark.parametrize("forced_tcp", ["0", "1"])
