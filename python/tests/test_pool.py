@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from benchmarks.trace_replay.cluster import resident_bytes
-from mooncake.store import ReplicateConfig
+from forms import FORMS
 from waiting import wait_until
 
 KIB, MIB = 1 << 10, 1 << 20
@@ -90,19 +90,20 @@ def test_a_large_object_finds_room_among_scattered_ones(start_master, start_loca
         assert store.get(key) == value(key, size)
 
 
-def test_the_masters_memory_for_objects_is_bounded(start_master, start_local):
-    limit = 4 * MIB
-    master = start_master("--default_kv_lease_ttl=1", "--metadata_memory_limit=4MB")
-    store = start_local(master.address, 64 * MIB)
-    config = ReplicateConfig()
-    for start in range(0, 60_000, 1000):
+@pytest.mark.parametrize("long", FORMS)
+def test_the_masters_memory_for_objects_is_bounded(start_master, start_local, long):
+    limit, count = (64 * MIB, 1_000_000) if long else (4 * MIB, 60_000)
+    master = start_master("--default_kv_lease_ttl=1", f"--metadata_memory_limit={limit}")
+    store = start_local(master.address, 128 * MIB)
+    for start in range(0, count, 1000):
         keys = [f"small/{number}" for number in range(start, start + 1000)]
-        assert store.put_batch(keys, [b"x" * 64] * len(keys), config) == 0
+        assert store.put_batch(keys, [b"x" * 64] * len(keys)) == 0
         assert master.metrics()["master_metadata_bytes"] <= limit + 1000
+        assert resident(master) <= limit + 100 * MIB, "what is not counted is small"
     metrics = master.metrics()
     assert metrics["master_metadata_evictions_total"] > 0
     assert metrics["master_metadata_evictions_total"] == metrics["master_attempted_evictions_total"]
-    assert store.is_exist("small/59999") == 1
+    assert store.is_exist(f"small/{count - 1}") == 1
 
 
 def resident(master) -> int:
@@ -112,10 +113,11 @@ def resident(master) -> int:
     return taken
 
 
-def test_the_masters_memory_is_given_back_after_removal(start_master, start_local):
+@pytest.mark.parametrize("long", FORMS)
+def test_the_masters_memory_is_given_back_after_removal(start_master, start_local, long):
     master = start_master("--default_kv_lease_ttl=1")
-    store = start_local(master.address, 64 * MIB)
-    count = 400_000
+    store = start_local(master.address, 128 * MIB)
+    count = 1_000_000 if long else 400_000
 
     def fill(round_: int) -> None:
         for start in range(0, count, 10_000):

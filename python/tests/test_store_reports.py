@@ -3,17 +3,20 @@
 The forms here are short; the long ones, with the sizes and times of a production, run with --long.
 """
 
+import contextlib
 import ctypes
 import itertools
 import mmap
 import os
 import signal
+import subprocess
 import threading
 import time
 
 import pytest
 
 from benchmarks.trace_replay.cluster import METADATA_PORT, own_loopback_host
+from forms import FORMS
 from mooncake.http_metadata_server import KVBootstrapServer
 from mooncake.store import MooncakeDistributedStore, ReplicateConfig
 from waiting import stop, wait_until
@@ -24,9 +27,6 @@ SEGMENT = 64 << 20
 def sizes_of(long: bool) -> tuple[int, int]:
     """(how many keys, the largest value in bytes) of writers in contention."""
     return (1000, 4 << 20) if long else (60, 256 << 10)
-
-
-FORMS = [False, pytest.param(True, marks=pytest.mark.long_form)]
 
 
 # ---- Writers that share keys
@@ -79,10 +79,44 @@ def test_batches_that_share_keys_keep_whole_values_of_the_first(start_master, st
 # ---- Large reads
 
 
+@contextlib.contextmanager
+def half_stopped(process: subprocess.Popen):
+    """The process stands still for 50 of every 100 ms."""
+    over = threading.Event()
+
+    def throttle() -> None:
+        while not over.wait(0.05):
+            process.send_signal(signal.SIGSTOP)
+            over.wait(0.05)
+            process.send_signal(signal.SIGCONT)
+
+    thread = threading.Thread(target=throttle)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join()
+
+
+@pytest.mark.parametrize("long", FORMS)
+def test_a_read_of_many_from_a_throttled_owner_outlasts_its_leases(start_master, start_store, long):
+    count, size = (5000, 64 << 10) if long else (1500, 64 << 10)
+    master = start_master("--default_kv_lease_ttl=500", "--client_ttl=600")
+    owner = start_store(master.address, segment=512 << 20)
+    reader = start_store(master.address, segment=0, MC_FORCE_TCP="1")
+    keys = [f"key/{i}" for i in range(count)]
+    assert owner.put_many(keys, size) == {}
+    gone = keys[5:15]
+    assert owner.remove_many(gone) == [0] * len(gone)
+    with half_stopped(owner.process):
+        assert reader.read_batch(keys, size) == [{"-704": gone}, []]
+
+
 @pytest.mark.parametrize("long", FORMS)
 def test_leases_are_renewed_while_a_read_waits_for_its_owner(start_master, start_store, long):
     count, size = (5000, 64 << 10) if long else (300, 64 << 10)
-    master = start_master("--default_kv_lease_ttl=2000", "--client_ttl=60")
+    master = start_master("--default_kv_lease_ttl=500", "--client_ttl=60")
     owner = start_store(master.address, segment=512 << 20)
     reader = start_store(master.address, segment=0, MC_FORCE_TCP="1")
     keys = [f"key/{i}" for i in range(count)]
