@@ -23,10 +23,30 @@ namespace {
 thread_local Error last_error_of_thread{ErrorCode::kInternal, ""};
 thread_local int last_code_of_thread = 0;
 
-int NotInitialised() {
-  return Remember(-1,
-                  Error{ErrorCode::kInvalidArgument,
-                        "the engine is not initialised in this process; call initialize() first"});
+Error NotInitialised() {
+  return {ErrorCode::kInvalidArgument,
+          "the engine is not initialised in this process; call initialize() first"};
+}
+
+// What `call` answers, an int, for the engine and without the interpreter's lock; -1 without one.
+template <typename Call>
+int CodeFrom(InnerTransferEngine& inner, const Call& call) {
+  const Unlocked unlocked;
+  const auto engine = inner.engine();
+  return engine ? call(*engine) : Remember(-1, NotInitialised());
+}
+
+// The same for a `call` whose answer is a Result of an address or id. A failure is remembered; 0.
+template <typename Call>
+std::uint64_t NumberFrom(InnerTransferEngine& inner, const Call& call) {
+  const Unlocked unlocked;
+  const auto engine = inner.engine();
+  Result<std::uint64_t> number = engine ? call(*engine) : std::unexpected(NotInitialised());
+  if (!number) {
+    Remember(-1, std::move(number).error());
+    return 0;
+  }
+  return *number;
 }
 
 int Code(const Result<void>& result) {
@@ -107,179 +127,133 @@ int PyEngine::RpcPort() const {
 }
 
 std::uint64_t PyEngine::AllocateManaged(std::uint64_t length) {
-  const Unlocked unlocked;
-  const auto engine = inner_->engine();
-  if (!engine) {
-    NotInitialised();
-    return 0;
-  }
-  auto memory = engine->AllocateManaged(length);
-  if (!memory) {
-    Remember(-1, std::move(memory).error());
-    return 0;
-  }
-  return reinterpret_cast<std::uint64_t>(*memory);
+  return NumberFrom(*inner_, [&](Engine& engine) -> Result<std::uint64_t> {
+    MC_TRY_ASSIGN(void* const memory, engine.AllocateManaged(length));
+    return reinterpret_cast<std::uint64_t>(memory);
+  });
 }
 
 int PyEngine::FreeManaged(std::uint64_t address, std::uint64_t /*length*/) {
-  const Unlocked unlocked;
-  const auto engine = inner_->engine();
-  return engine ? Code(engine->FreeManaged(ToPointer(address))) : NotInitialised();
+  return CodeFrom(*inner_,
+                  [&](Engine& engine) { return Code(engine.FreeManaged(ToPointer(address))); });
 }
 
 int PyEngine::Move(const std::string& target, std::vector<TransferRequest>& requests,
                    const Notify* notify) {
   // Python may change it while the lock is given up.
   const std::optional<Notify> told = notify == nullptr ? std::nullopt : std::optional(*notify);
-  const Unlocked unlocked;
-  const auto engine = inner_->engine();
-  if (!engine) {
-    return NotInitialised();
-  }
-  auto moved = Address(*engine, target, requests);
-  if (moved) {
-    moved = engine->Transfer(requests);
-  }
-  if (moved && told) {
-    moved = engine->SendNotify(target, *told);
-  }
-  return moved ? 0 : Remember(-1, std::move(moved).error());
+  return CodeFrom(*inner_, [&](Engine& engine) {
+    auto moved = Address(engine, target, requests);
+    if (moved) {
+      moved = engine.Transfer(requests);
+    }
+    if (moved && told) {
+      moved = engine.SendNotify(target, *told);
+    }
+    return moved ? 0 : Remember(-1, std::move(moved).error());
+  });
 }
 
 std::uint64_t PyEngine::Start(const std::string& target, std::vector<TransferRequest>& requests) {
-  const Unlocked unlocked;
-  const auto engine = inner_->engine();
-  if (!engine) {
-    NotInitialised();
-    return 0;
-  }
-  auto addressed = Address(*engine, target, requests);
-  if (!addressed) {
-    Remember(-1, std::move(addressed).error());
-    return 0;
-  }
-  auto batch = engine->AllocateBatch(std::max<std::size_t>(requests.size(), 1));
-  if (!batch) {
-    Remember(-1, std::move(batch).error());
-    return 0;
-  }
-  if (auto submitted = engine->Submit(*batch, requests); !submitted) {
-    Remember(-1, std::move(submitted).error());
-    static_cast<void>(engine->FreeBatch(*batch));
-    return 0;
-  }
-  return *batch;
+  return NumberFrom(*inner_, [&](Engine& engine) -> Result<std::uint64_t> {
+    MC_TRY(Address(engine, target, requests));
+    MC_TRY_ASSIGN(const BatchId batch,
+                  engine.AllocateBatch(std::max<std::size_t>(requests.size(), 1)));
+    if (auto submitted = engine.Submit(batch, requests); !submitted) {
+      static_cast<void>(engine.FreeBatch(batch));
+      return std::unexpected(std::move(submitted).error());
+    }
+    return batch;
+  });
 }
 
 int PyEngine::WaitAll(const std::vector<std::uint64_t>& batches) {
-  const Unlocked unlocked;
-  const auto engine = inner_->engine();
-  if (!engine) {
-    return NotInitialised();
-  }
-  int code = 0;
-  for (const BatchId batch : batches) {
-    if (auto done = engine->Wait(batch); !done) {
-      code = Remember(-1, std::move(done).error());
+  return CodeFrom(*inner_, [&](Engine& engine) {
+    int code = 0;
+    for (const BatchId batch : batches) {
+      if (auto done = engine.Wait(batch); !done) {
+        code = Remember(-1, std::move(done).error());
+      }
+      static_cast<void>(engine.FreeBatch(batch));
     }
-    static_cast<void>(engine->FreeBatch(batch));
-  }
-  return code;
+    return code;
+  });
 }
 
 int PyEngine::Check(BatchId batch) {
-  const Unlocked unlocked;
-  const auto engine = inner_->engine();
-  if (!engine) {
-    return NotInitialised();
-  }
-  auto status = engine->BatchStatus(batch);
-  if (!status) {
-    return Remember(-1, std::move(status).error());
-  }
-  switch (status->state) {
-    case TransferState::kWaiting:
-    case TransferState::kPending:
-      return 0;
-    case TransferState::kCompleted:
-      static_cast<void>(engine->FreeBatch(batch));
-      return 1;
-    case TransferState::kTimeout:
-      return Remember(-2, ReasonOf(*engine, batch));
-    case TransferState::kInvalid:
-    case TransferState::kCanceled:
-    case TransferState::kFailed:
-      break;
-  }
-  Error reason = ReasonOf(*engine, batch);
-  // Others of the batch may still be in flight: end them, so that the id can be freed.
-  static_cast<void>(engine->Cancel(batch));
-  static_cast<void>(engine->FreeBatch(batch));
-  return Remember(-1, std::move(reason));
+  return CodeFrom(*inner_, [batch](Engine& engine) {
+    auto status = engine.BatchStatus(batch);
+    if (!status) {
+      return Remember(-1, std::move(status).error());
+    }
+    switch (status->state) {
+      case TransferState::kWaiting:
+      case TransferState::kPending:
+        return 0;
+      case TransferState::kCompleted:
+        static_cast<void>(engine.FreeBatch(batch));
+        return 1;
+      case TransferState::kTimeout:
+        return Remember(-2, ReasonOf(engine, batch));
+      case TransferState::kInvalid:
+      case TransferState::kCanceled:
+      case TransferState::kFailed:
+        break;
+    }
+    Error reason = ReasonOf(engine, batch);
+    // Others of the batch may still be in flight: end them, so that the id can be freed.
+    static_cast<void>(engine.Cancel(batch));
+    static_cast<void>(engine.FreeBatch(batch));
+    return Remember(-1, std::move(reason));
+  });
 }
 
 int PyEngine::Register(const std::vector<std::uint64_t>& addresses,
                        const std::vector<std::uint64_t>& lengths, const std::string& location) {
-  const Unlocked unlocked;
-  const auto engine = inner_->engine();
-  if (!engine) {
-    return NotInitialised();
-  }
-  if (addresses.size() != lengths.size()) {
-    return Remember(
-        -1, Error{ErrorCode::kInvalidArgument,
-                  "register memory: " + std::to_string(addresses.size()) + " addresses and " +
-                      std::to_string(lengths.size()) + " lengths; give one length an address"});
-  }
-  std::vector<transfer::MemoryRegistration> memory(addresses.size());
-  for (std::size_t i = 0; i < memory.size(); ++i) {
-    memory[i] = {.address = ToPointer(addresses[i]),
-                 .length_bytes = lengths[i],
-                 .location = location,
-                 .shared = {}};
-  }
-  return Code(engine->RegisterMemory(memory));
+  return CodeFrom(*inner_, [&](Engine& engine) {
+    if (addresses.size() != lengths.size()) {
+      return Remember(
+          -1, Error{ErrorCode::kInvalidArgument,
+                    "register memory: " + std::to_string(addresses.size()) + " addresses and " +
+                        std::to_string(lengths.size()) + " lengths; give one length an address"});
+    }
+    std::vector<transfer::MemoryRegistration> memory(addresses.size());
+    for (std::size_t i = 0; i < memory.size(); ++i) {
+      memory[i] = {.address = ToPointer(addresses[i]),
+                   .length_bytes = lengths[i],
+                   .location = location,
+                   .shared = {}};
+    }
+    return Code(engine.RegisterMemory(memory));
+  });
 }
 
 int PyEngine::Unregister(const std::vector<std::uint64_t>& addresses) {
-  const Unlocked unlocked;
-  const auto engine = inner_->engine();
-  if (!engine) {
-    return NotInitialised();
-  }
-  std::vector<void*> pointers;
-  pointers.reserve(addresses.size());
-  for (const std::uint64_t address : addresses) {
-    pointers.push_back(ToPointer(address));
-  }
-  return Code(engine->UnregisterMemory(pointers));
+  return CodeFrom(*inner_, [&](Engine& engine) {
+    std::vector<void*> pointers;
+    pointers.reserve(addresses.size());
+    for (const std::uint64_t address : addresses) {
+      pointers.push_back(ToPointer(address));
+    }
+    return Code(engine.UnregisterMemory(pointers));
+  });
 }
 
 std::uint64_t PyEngine::FirstBuffer(const std::string& name) {
-  const Unlocked unlocked;
-  const auto engine = inner_->engine();
-  if (!engine) {
-    NotInitialised();
-    return 0;
-  }
-  auto segment = engine->OpenSegment(name);
-  if (!segment) {
-    Remember(-1, std::move(segment).error());
-    return 0;
-  }
-  // Buffers come and go: what was fetched when the segment was opened may be old.
-  static_cast<void>(engine->RefreshSegment(*segment));
-  auto descriptor = engine->Descriptor(*segment);
-  if (!descriptor || (*descriptor)->buffers.empty()) {
-    return 0;
-  }
-  return (*descriptor)->buffers.front().address;
+  return NumberFrom(*inner_, [&](Engine& engine) -> Result<std::uint64_t> {
+    MC_TRY_ASSIGN(const transfer::SegmentId segment, engine.OpenSegment(name));
+    // Buffers come and go: what was fetched when the segment was opened may be old.
+    static_cast<void>(engine.RefreshSegment(segment));
+    const auto descriptor = engine.Descriptor(segment);
+    if (!descriptor || (*descriptor)->buffers.empty()) {
+      return 0;
+    }
+    return (*descriptor)->buffers.front().address;
+  });
 }
 
 int PyEngine::Probe(const std::string& name) {
-  const Unlocked unlocked;
-  const auto engine = inner_->engine();
-  return engine ? Code(engine->ProbePeer(name)) : NotInitialised();
+  return CodeFrom(*inner_, [&](Engine& engine) { return Code(engine.ProbePeer(name)); });
 }
 
 std::vector<Notify> PyEngine::TakeNotifies() {
