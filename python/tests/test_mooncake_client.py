@@ -105,7 +105,8 @@ def test_its_health_tells_that_the_master_is_away_and_back(start_master, start_c
     assert client.health()[1]["code"] != 0
     master.start()
     wait_until(lambda: client.health()[0] == 200, "it has found the master again")
-    assert "127.0.0.1:" in master.http("/get_all_segments")[1]
+    # The ping that makes it healthy is also what tells it to mount again.
+    wait_until(lambda: "127.0.0.1:" in master.http("/get_all_segments")[1], "its memory is offered again")
 
 
 def test_it_waits_for_a_master_that_comes_later(start_master, start_client):
