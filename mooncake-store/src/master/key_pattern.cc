@@ -4,7 +4,7 @@
 // with the square of the key's length or the pattern's, up to a second and more for one key, on a
 // thread that serves others. No other source may include Boost.Regex: it is all templates, and one
 // bound would win.
-#define BOOST_REGEX_MAX_STATE_COUNT 200'000
+#define BOOST_REGEX_MAX_STATE_COUNT 200'000  // NOLINT(readability-identifier-naming): Boost's name
 
 #include <fmt/format.h>
 
