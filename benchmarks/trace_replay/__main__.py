@@ -34,7 +34,7 @@ def _arguments(argv: list[str] | None) -> argparse.Namespace:
     return parser.parse_args(argv)
 
 
-class _Progress:
+class Progress:
     """One line that is written over, or a line every ten per cent where the output is no terminal."""
 
     def __init__(self, requests: int):
@@ -68,7 +68,7 @@ def main(argv: list[str] | None = None) -> int:
             ahead=args.ahead,
             logs=args.out / "logs",
         )
-        outcome = replay.run(options, _Progress(len(requests)))
+        outcome = replay.run(options, Progress(len(requests)))
     except (OSError, ValueError, ClusterError) as error:
         print(f"trace_replay: {error}", file=sys.stderr)
         return 1

@@ -4,14 +4,17 @@ import ctypes
 import gzip
 import itertools
 import random
+import re
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from benchmarks.trace_replay import policies, trace
-from benchmarks.trace_replay.node import Pace, Player
-from benchmarks.trace_replay.plot import Line, plot
+from benchmarks.trace_replay import policies, report, trace
+from benchmarks.trace_replay.__main__ import Progress
+from benchmarks.trace_replay.node import Pace, Player, Totals
+from benchmarks.trace_replay.plot import BOTTOM, HEIGHT, Line, plot
+from benchmarks.trace_replay.replay import Options, Outcome, Sample
 from benchmarks.trace_replay.report import percentile
 from benchmarks.trace_replay.trace import Request
 from benchmarks.trace_replay.values import Values
@@ -168,3 +171,86 @@ def test_percentiles():
     assert percentile([], 0.5) == 0
     assert percentile([3, 1, 2], 0.5) == 2
     assert percentile(range(100), 0.99) == 99
+
+
+OPTIONS = Options(Path("a/t.jsonl"), 0, 100, 1000, 2, 100, "hdi", 16, Path("logs"))
+TOTALS = Totals(
+    requests=30,
+    blocks=200,
+    prefix_hits=50,
+    present=80,
+    puts=90,
+    puts_refused=10,
+    wrong_values=0,
+    bytes_written=6_000_000_000,
+    bytes_verified=2_000_000_000,
+    lookup_us=[100.0],
+    get_us=[float(us) for us in range(1000)],
+    put_us=[float(2 * us) for us in range(1000)],
+    codes={"put -200": 10},
+)
+SAMPLES = [
+    Sample(1.0, 10, 100, 10, 1_000_000_000, 50e6, 10_000_000),
+    Sample(2.0, 30, 200, 50, 8_000_000_000, 90e6, 12_000_000),
+]
+OUTCOME = Outcome(2.0, TOTALS, SAMPLES)
+LRU, OPTIMUM = policies.Ratios(0.2, 0.35), policies.Ratios(0.3, 0.45)
+
+
+@pytest.mark.parametrize(
+    ("name", "figure"),
+    [
+        ("prefix hit ratio", "0.2500"),
+        ("block hit ratio", "0.4000"),
+        ("same capacity, LRU", "prefix 0.2000, block 0.3500"),
+        ("same capacity, offline optimum", "prefix 0.3000, block 0.4500"),
+        ("requests/s", "15"),
+        ("throughput", "4.000 GB/s (6.00 GB written, 2.00 GB read)"),
+        ("get (batch)", "p50 0.500 ms, p99 0.990 ms (1000 calls)"),
+        ("put (batch)", "p50 1.000 ms, p99 1.980 ms (1000 calls)"),
+        ("bytes verified", "2000000000 (every byte read; 0 values were wrong)"),
+        ("refused puts", "10 (10.00%); failures by code: put -200: 10"),
+    ],
+)
+def test_the_summary_says_all_that_was_found(name, figure):
+    summary = report.rows(OPTIONS, OUTCOME, LRU, OPTIMUM)
+    assert dict(summary)[name] == figure
+    assert re.search(rf"^{re.escape(name)}  +{re.escape(figure)}$", report.text(summary), re.MULTILINE)
+
+
+def curves(page: str, title: str) -> dict[str, list[tuple[float, float]]]:
+    """The points of the curves of one plot, in pixels, by the curve's name."""
+    svg = next(svg for svg in re.findall(r"<svg.*?</svg>", page, re.DOTALL) if f">{title}" in svg)
+    lines = re.findall(r'<polyline points="([^"]*)".*?/><text [^>]*fill[^>]*>([^<]*)</text>', svg)
+    return {name: [tuple(map(float, point.split(","))) for point in points.split()] for points, name in lines}
+
+
+def test_the_report_plots_ratio_latency_throughput_and_memory():
+    page = report.html(report.rows(OPTIONS, OUTCOME, LRU, OPTIMUM), OUTCOME, LRU, OPTIMUM)
+    ratio = curves(page, "Prefix hit ratio")
+    assert set(ratio) == {"store", "LRU, whole trace", "offline optimum, whole trace"}
+    (_, first), (_, last) = ratio["store"]
+    bottom = HEIGHT - BOTTOM
+    assert (bottom - last) / (bottom - first) == pytest.approx(2.5, rel=0.01)  # 50 / 200 beside 10 / 100.
+    latency = curves(page, "Latency")
+    assert set(latency) == {"lookup", "get", "put"}
+    heights = [bottom - y for _, y in latency["get"]]
+    assert heights == sorted(heights)  # A distribution.
+    assert [len(points) for points in curves(page, "Throughput").values()] == [1]  # Between two samples.
+    memory = curves(page, "Memory")
+    assert {name: len(points) for name, points in memory.items()} == {
+        "used of the pool": 2,
+        "resident in the master": 2,
+    }
+    assert not re.search(r"(src|href)=|https?:|@import|url\(", page), "the file needs nothing else"
+
+
+def test_progress_is_a_line_every_ten_per_cent_where_there_is_no_terminal(capsys):
+    show = Progress(30)
+    for requests in range(31):
+        show(Sample(1.0, requests, 2 * requests, requests, 0, 0.0, 0))
+    lines = capsys.readouterr().err.splitlines()
+    assert len(lines) == 11
+    assert lines[0].startswith("  0%")
+    assert lines[5].split() == "50% 15 requests, prefix hit ratio 0.500, 1 s".split()
+    assert lines[-1].startswith("100%")
