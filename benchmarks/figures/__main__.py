@@ -3,8 +3,12 @@
 benchmarks/run [--published VENV] [--nixl VENV] [--quick] [--only engine,store] [--out build/figures]
 
 VENV is a virtual environment with mooncake-transfer-engine-non-cuda==0.3.13.post1, or nixl-cu12==1.5.1. A full run
-takes a quarter of an hour, on a machine where nothing else runs; --quick takes a few minutes and is good for ratios of
-two. A program that was left out keeps the figures of an earlier run into the same folder.
+takes nine minutes, on a machine where nothing else runs; --quick takes a few and is good for ratios of two. A program
+that was left out keeps the figures of an earlier run into the same folder. Then
+
+python -m benchmarks.figures.document FOLDER
+
+writes the tables of docs/performance.md.
 """
 
 import argparse
@@ -57,12 +61,14 @@ def main(argv: list[str] | None = None) -> int:
         try:
             measure.run(program, plan)
             print(f"{time.monotonic() - start:.0f} s", file=sys.stderr)
-        except (OSError, subprocess.CalledProcessError) as error:
+        except (OSError, subprocess.CalledProcessError, subprocess.TimeoutExpired) as error:
             failed = True
             print(f"failed: {error}; see {args.out / program}.txt", file=sys.stderr)
+    args.out.mkdir(parents=True, exist_ok=True)
+    results.note_run(args.out, before.steal_until(noise.CpuTimes.now()), plan.objects)
     measured = results.load(args.out)
-    weighed = noise.weigh(measured, before.steal_until(noise.CpuTimes.now()))
-    verdicts = [goals.judge(row, measured) for row in goals.rows(plan.objects)]
+    weighed = noise.weigh(measured, measured.steal)
+    verdicts = [goals.judge(row, measured) for row in goals.rows(measured.objects)]
     host = json.dumps(measured.hosts[0]) if measured.hosts else "host unknown"
     failures = measured.failures()
     (args.out / "table.md").write_text(report.markdown(verdicts, weighed, host, failures), encoding="utf-8")

@@ -33,7 +33,7 @@ def number(value: float | None) -> str:
 
 def _cells(verdict: Verdict) -> tuple[str, ...]:
     row = verdict.row
-    of_limit = f"{verdict.ours / verdict.limit:.0%}" if verdict.ours is not None and verdict.limit else ""
+    of_limit = f"{verdict.of_limit:.0%}" if verdict.of_limit is not None else ""
     limit = f"{number(verdict.limit)} ({row.limit_name})" if verdict.limit is not None else ""
     met = {True: "yes", False: "**no**", None: ""}[verdict.met]
     return (
@@ -63,13 +63,19 @@ def summary(verdicts: Sequence[Verdict]) -> str:
     return text
 
 
-def markdown(verdicts: Sequence[Verdict], noise: Noise, host: str, failures: Sequence[str]) -> str:
-    """The page: where it was taken, how noisy it was, a table a section, what failed."""
-    lines = [host, "", noise.text(), "", summary(verdicts), ""]
+def tables(verdicts: Sequence[Verdict]) -> list[str]:
+    """Lines of Markdown: a heading and a table a section."""
+    lines = []
     for name, group in _sections(verdicts):
         lines += [f"## {name}", "", "| " + " | ".join(_COLUMNS) + " |", "|---" * len(_COLUMNS) + "|"]
         lines += ["| " + " | ".join(_cells(verdict)) + " |" for verdict in group]
         lines.append("")
+    return lines
+
+
+def markdown(verdicts: Sequence[Verdict], noise: Noise, host: str, failures: Sequence[str]) -> str:
+    """The page: where it was taken, how noisy it was, a table a section, what failed."""
+    lines = [host, "", noise.text(), "", summary(verdicts), "", *tables(verdicts)]
     if failures:
         lines += ["## Calls that failed", "", *(f"* {failure}" for failure in failures), ""]
     return "\n".join(lines)

@@ -27,6 +27,8 @@ class Results:
     limits: dict[str, Samples] = field(default_factory=dict)
     errors: dict[str, dict[str, list[str]]] = field(default_factory=dict)
     hosts: list[dict[str, object]] = field(default_factory=list)
+    objects: int = 1_000_000  # How many the master held when its memory was taken.
+    steal: float = 0.0  # Of the cores' time while the programs ran, taken by the hypervisor.
 
     def values(self, source: Source) -> list[float]:
         """The rounds that succeeded, in the order they ran."""
@@ -48,13 +50,28 @@ class Results:
         )
 
 
+#: What a run notes of itself; not the results of a program.
+RUN = "run.json"
+
+
+def note_run(folder: Path, steal: float, objects: int) -> None:
+    """Keeps what no program knows: see ``Results.steal``, and how many objects the master held."""
+    (folder / RUN).write_text(json.dumps({"steal": steal, "objects": objects}), encoding="utf-8")
+
+
 def load(folder: Path) -> Results:
     """Reads every ``<program>.json`` of a folder.
 
     Raises OSError, or ValueError for a file that is not what a program writes.
     """
     results = Results()
+    run = folder / RUN
+    if run.exists():
+        noted = json.loads(run.read_text(encoding="utf-8"))
+        results.steal, results.objects = noted["steal"], noted["objects"]
     for path in sorted(folder.glob("*.json")):
+        if path == run:
+            continue
         document = json.loads(path.read_text(encoding="utf-8"))
         try:
             results.implementations[path.stem] = document["impl"]["samples"]
