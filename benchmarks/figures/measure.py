@@ -80,8 +80,8 @@ def command(program: str, plan: Plan) -> list[str]:
         BATCH: ["--stress", "--only", "s until", "--rounds", "1", "--no-limits"],
         TOOL: ["--rounds", "1"],
         STORE: ["--places", "remote", "--sizes", "1M", "--batches", "--rounds", rounds, "--secs", seconds],
-        MASTER: ["--parts", "mem,ops,pressure", "--counts", str(plan.objects), "--secs", seconds],
-        TRACE: ["--config", "default:", "--rounds", rounds, *of_traces],
+        MASTER: ["--parts", "mem,ops,pressure", "--no-reads", "--counts", str(plan.objects), "--secs", seconds],
+        TRACE: ["--config", "default:", "--rounds", rounds, "--once", WHEEL, *of_traces],
     }[program]
     script = {BATCH: "te", ENGINE: "te", LANES: "te"}.get(program, program)
     path = _FOLDER / "side_by_side" / f"bench_{script}.py"

@@ -8,7 +8,7 @@ in turn, and for every shape and both operations first moves the same shape over
 threads. "tool" cases have both processes on 127.0.0.1; "cable" cases have them in two network namespaces with a veth pair between them, and so has
 the limit: where the machine makes no namespaces those are left out, and listed among the errors. GB = 1e9 bytes.
 """
-import argparse, contextlib, json, os, re, subprocess, sys, tempfile, time
+import argparse, contextlib, json, os, re, signal, subprocess, sys, tempfile, time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", ".."))
@@ -43,7 +43,14 @@ def cable_place(stack):
 def tool(impl, enter, *flags, **kw):
     env = dict(os.environ, PATH=os.path.join(impl["venv"], "bin") + ":" + os.environ["PATH"], **impl["env"])
     env.pop("PYTHONPATH", None)
-    return subprocess.Popen([*enter, os.path.join(impl["venv"], "bin", "transfer_engine_bench"), *FLAGS, *flags], stdin=subprocess.DEVNULL, env=env, **kw)
+    return subprocess.Popen([*enter, os.path.join(impl["venv"], "bin", "transfer_engine_bench"), *FLAGS, *flags], stdin=subprocess.DEVNULL, env=env, start_new_session=True, **kw)
+
+
+def end(process):
+    """Kills it and whatever it has started: a console script may be a wrapper around the real binary."""
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
+    process.communicate()
 
 
 def target_name(log, process):
@@ -66,8 +73,7 @@ def throughput(impl, place, name, op, bs, cnt, secs):
     try:
         out = p.communicate(timeout=secs + PATIENCE)[0]
     except subprocess.TimeoutExpired:
-        p.kill()
-        p.communicate()
+        end(p)
         return None, f"no end in {secs + PATIENCE} s"
     m = re.search(r"throughput (\S+) GB/s", out)
     return (float(m[1]), None) if m and p.returncode == 0 else (None, f"rc={p.returncode}: {out[-200:].strip()}")
@@ -95,8 +101,7 @@ def round_of(impl, a, S, LIM, lim, places, tmp):
             S.add(f"RUN {place.name}", L, None, note=str(e))
             print(f"  {L} {place.name}: {e}", flush=True)
         finally:
-            t.kill()
-            t.wait()
+            end(t)
 
 
 def main():
