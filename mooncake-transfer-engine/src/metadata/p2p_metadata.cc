@@ -13,9 +13,8 @@ P2pMetadata::P2pMetadata(MetadataOptions options, Reactor& reactor, Rng rng)
 P2pMetadata::~P2pMetadata() { Stop(); }
 
 Result<void> P2pMetadata::Start(DescribeLocal describe) {
-  MC_TRY_ASSIGN(const std::vector<InterfaceAddress> interfaces, ListInterfaceAddresses());
   MC_TRY_ASSIGN(host_, ChoosePeerToPeerHost(options_.local_server_name, options_.bind_address,
-                                            options_.prefer_ipv6, interfaces));
+                                            options_.prefer_ipv6, ListInterfaceAddresses));
   describe_ = std::move(describe);
   MC_TRY(link_.Start(
       rng_, [this] { return EncodeDescriptor(Describe()); }, [this] { return LocalName(); }));

@@ -7,13 +7,14 @@ namespace mooncake::transfer {
 
 Result<HostChoice> ChoosePeerToPeerHost(std::string_view local_server_name,
                                         std::string_view bind_address, bool prefer_ipv6,
-                                        std::span<const InterfaceAddress> interfaces) {
+                                        const ListInterfaces& list_interfaces) {
   if (!local_server_name.empty()) {
     MC_TRY_ASSIGN(HostPort named, ParseHostPort(local_server_name));
     if (!IsWildcardHost(named.host)) {
       return HostChoice{.host = named.host, .data_host = named.host, .reason = "named by the user"};
     }
   }
+  MC_TRY_ASSIGN(const std::vector<InterfaceAddress> interfaces, list_interfaces());
   const AdvertisedAddress chosen = ChooseAdvertisedAddress(
       {.bind_address = std::string(bind_address), .prefer_ipv6 = prefer_ipv6}, interfaces);
   return HostChoice{.host = chosen.host, .data_host = {}, .reason = chosen.reason};

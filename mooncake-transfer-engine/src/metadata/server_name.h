@@ -1,12 +1,14 @@
 // What the user called this host, turned into names that peers can dial.
 //
-// Thread-safety: pure functions. Nothing here asks a name server.
+// Thread-safety: pure functions, if ListInterfaces is. Nothing here asks a name server.
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "mooncake-common/src/base/address.h"
 #include "mooncake-common/src/base/local_address.h"
@@ -20,15 +22,19 @@ struct HostChoice {
   std::string_view reason;  // For the log.
 };
 
+// ListInterfaceAddresses, or what stands for it in a test.
+using ListInterfaces = std::function<Result<std::vector<InterfaceAddress>>()>;
+
 // The host part of a name between peers. What the user named is taken as it is, a port in it
 // dropped ("localhost:7777", "::1", "[::1]:0"). For nothing, and for a wildcard, an address of this
-// host is chosen, and readers are left to use the host they dialled.
+// host is chosen, and readers are left to use the host they dialled. Only then is the kernel asked
+// for the interfaces: it takes longer over them than over all else of an engine's start.
 //
-// Errors: kInvalidArgument that quotes a name which is no host.
+// Errors: kInvalidArgument that quotes a name which is no host; what `list_interfaces` answers.
 [[nodiscard]] Result<HostChoice> ChoosePeerToPeerHost(std::string_view local_server_name,
                                                       std::string_view bind_address,
                                                       bool prefer_ipv6,
-                                                      std::span<const InterfaceAddress> interfaces);
+                                                      const ListInterfaces& list_interfaces);
 
 // The address to publish in a central store, where the name is only a label: the address that the
 // label holds if this host has it and others can reach it; else `bind_address`; else `routed` (the
