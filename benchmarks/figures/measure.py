@@ -79,7 +79,7 @@ def command(program: str, plan: Plan) -> list[str]:
         IDLE: ["--secs", "1" if plan.quick else "3", "--starts", "2" if plan.quick else "7"],
         BATCH: ["--stress", "--only", "s until", "--rounds", "1", "--no-limits"],
         TOOL: ["--rounds", "1"],
-        STORE: ["--places", "remote", "--sizes", "1M", "--batches", "--rounds", rounds, "--secs", seconds],
+        STORE: ["--places", "remote", "--sizes", "1M", "--batches", "--rounds", few, "--secs", seconds],
         MASTER: ["--parts", "mem,ops,pressure", "--no-reads", "--counts", str(plan.objects), "--secs", seconds],
         TRACE: ["--config", "default:", "--rounds", rounds, "--once", WHEEL, *of_traces],
     }[program]
