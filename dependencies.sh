@@ -5,7 +5,7 @@
 #   ./dependencies.sh [--check] [--lint]
 #
 # --check  only says what is missing (exit 1 if anything is).
-# --lint   also what CI needs: clang 19 for the sanitizers, the fuzzers, clang-format and clang-tidy.
+# --lint   also what CI needs: clang 19 for the sanitizers, the fuzzers and clang-format.
 # Without root it works as long as nothing is missing.
 set -euo pipefail
 
@@ -21,7 +21,7 @@ packages=(
   iproute2  # Tests make hosts out of network namespaces.
   libibverbs1 libnuma1 libcurl4:libcurl4t64  # The published package, which the interoperability test talks to, wants these.
 )
-lint_packages=(clang-19 clang-tidy-19 clang-format-19 libclang-rt-19-dev)
+lint_packages=(clang-19 clang-format-19 libclang-rt-19-dev)
 
 check_only=false
 for argument in "$@"; do

@@ -4,5 +4,5 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 # Flags that only gcc knows are no findings, nor is how many warnings other people's headers would have got.
-clang-tidy-19 -p build/release --quiet --extra-arg=-Wno-unknown-warning-option "$@" \
+.venv/bin/clang-tidy -p build/release --quiet --extra-arg=-Wno-unknown-warning-option "$@" \
   2> >(grep -vE '^[0-9]+ warnings? generated\.$' >&2)

@@ -258,7 +258,7 @@ std::string SegmentTable::Dump() const {
       for (const SpaceRange& range : segment->space.FreeRanges()) {
         text += fmt::format(" {}+{}", range.offset_bytes, range.length_bytes);
       }
-      text += "\n";
+      text += '\n';
     }
     std::map<SegmentNumber, Instant> leaving(unmount_at_.begin(), unmount_at_.end());
     for (const auto& [number, at] : leaving) {

@@ -302,7 +302,7 @@ std::string Shard::Dump() const {
       text += fmt::format(" {}:{}@{}+{}", static_cast<int>(extent.replica),
                           static_cast<int>(extent.segment), extent.offset_bytes, extent.units);
     }
-    text += "\n";
+    text += '\n';
   }
   std::map<Slot, Slot> replacing(replacing_.begin(), replacing_.end());
   for (const auto& [old, open] : replacing) {

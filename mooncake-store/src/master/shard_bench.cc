@@ -5,7 +5,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include <cstdio>
+#include <fstream>
 #include <string>
 #include <vector>
 
@@ -27,16 +27,11 @@ std::vector<std::string> MakeKeys(std::size_t count) {
 }
 
 std::uint64_t ResidentBytes() {
-  std::FILE* file = std::fopen("/proc/self/statm", "r");
-  unsigned long size = 0;
-  unsigned long resident = 0;
-  if (file == nullptr || std::fscanf(file, "%lu %lu", &size, &resident) != 2) {
-    resident = 0;
-  }
-  if (file != nullptr) {
-    std::fclose(file);
-  }
-  return resident * static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE));
+  std::ifstream statm("/proc/self/statm");
+  std::uint64_t size_pages = 0;
+  std::uint64_t resident_pages = 0;
+  statm >> size_pages >> resident_pages;
+  return resident_pages * static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE));
 }
 
 class Fixture {

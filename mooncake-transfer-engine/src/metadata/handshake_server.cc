@@ -60,9 +60,10 @@ std::optional<std::string> AnswerHandshake(const HandshakeMessage& request,
       if (!notification) {
         return std::nullopt;
       }
-      return EncodeHandshake(request.type, handlers.notify(std::move(*notification))
-                                               ? kNotifyAccepted
-                                               : kNotifyRefused);
+      // NOLINTNEXTLINE(performance-move-const-arg): a false alarm, it is moved into a parameter
+      // taken by value.
+      const bool accepted = handlers.notify(std::move(*notification));
+      return EncodeHandshake(request.type, accepted ? kNotifyAccepted : kNotifyRefused);
     }
     case HandshakeType::kProbe:
       if (WantsName(request.json)) {

@@ -23,7 +23,7 @@ class RecordingPolicy final : public EvictionPolicy {
       transcript_ += key.slot == kNoSlot ? fmt::format(" {}", key.hash)
                                          : fmt::format(" {}@{}", key.hash, key.slot);
     }
-    transcript_ += "\n";
+    transcript_ += '\n';
   }
   void OnPut(const PutEvent& event) override {
     transcript_ += fmt::format("put {}@{} parent {}:", event.hash, event.slot,
@@ -31,7 +31,7 @@ class RecordingPolicy final : public EvictionPolicy {
     for (const Placement& placement : event.placements) {
       transcript_ += fmt::format(" {}x{}", placement.units, placement.segment);
     }
-    transcript_ += "\n";
+    transcript_ += '\n';
   }
   void OnReady(Slot slot) override {
     transcript_ += fmt::format("ready {}\n", slot);

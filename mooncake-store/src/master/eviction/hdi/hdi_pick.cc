@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <limits>
 #include <ranges>
+#include <utility>
 
 #include "mooncake-store/src/master/eviction/hdi/hdi.h"
 
@@ -254,7 +255,7 @@ Slot HdiPolicy::ChooseInner(PickState& pick) {
     return false;
   });
   if (all_bound) {
-    inner_bound_ = bound;
+    inner_bound_ = std::move(bound);
   }
   return found;
 }
