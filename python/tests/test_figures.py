@@ -182,6 +182,26 @@ def test_a_short_run_fills_the_rows_that_it_measured(tmp_path):
         assert verdict.limit > 0
 
 
+def test_a_short_run_takes_throughput_beside_its_limit(tmp_path):
+    plan = measure.Plan(Path(sys.prefix), None, None, quick=True, out=tmp_path)
+    _, script, *_ = measure.command(ENGINE, plan)
+    arguments = ["--venv", f"{TCP}={sys.prefix},MC_FORCE_TCP=1", "--beside", TCP, "--no-limits", "--retries", "0"]
+    arguments += ["--only", "write 64K x128", "--rounds", "1", "--secs", "0.2"]
+    arguments += ["--json", str(tmp_path / f"{ENGINE}.json")]
+    subprocess.run([sys.executable, script, *arguments], check=True, capture_output=True, timeout=300)
+    measured = results.load(tmp_path)
+    assert measured.failures() == []
+    verdicts = {(row.section, row.work): goals.judge(row, measured) for row in goals.rows()}
+    for work in ("write 64 KiB × 128", "CPU of both sides, write 64 KiB × 128"):
+        verdict = verdicts["Engine, TCP only", work]
+        assert verdict.ours > 0
+        assert verdict.limit > 0
+        assert verdict.of_limit > 0
+        assert verdict.met is not None
+    # Of several threads the limit is one of them.
+    assert measured.values(Source(ENGINE, "write 64K x128 4thr", TCP, is_limit=True))[0] > 0
+
+
 def test_a_short_run_tells_what_an_idle_process_costs(tmp_path):
     plan = measure.Plan(Path(sys.prefix), None, None, quick=True, out=tmp_path)
     subprocess.run(measure.command(IDLE, plan), check=True, capture_output=True, timeout=300)
