@@ -22,7 +22,7 @@ target_compile_options(mc_options INTERFACE -Wall -Wextra -Werror -Wshadow -Wnon
   $<$<CXX_COMPILER_ID:Clang>:-Wno-missing-field-initializers>)
 target_include_directories(mc_options INTERFACE ${PROJECT_SOURCE_DIR})
 if(MC_SANITIZE)
-  target_compile_options(mc_options INTERFACE -fsanitize=${MC_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer -O1)
+  target_compile_options(mc_options INTERFACE -fsanitize=${MC_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer)
   target_link_options(mc_options INTERFACE -fsanitize=${MC_SANITIZE})
 endif()
 
@@ -50,6 +50,7 @@ endfunction()
 # it brings.
 set(MC_TEST_OPTIMIZATION -O1)
 if(MC_SANITIZE)
+  add_compile_options(-O1)  # Of a folder, not of mc_options: those come last, and a test's own would not count.
   set(MC_TEST_OPTIMIZATION -O0)
 endif()
 
